@@ -1,0 +1,165 @@
+// Package embedded runs etcd servers inside this process: throwaway clusters
+// for the playground, for backup drills and for tests.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// MaxMembers is the largest cluster that Start builds: etcd's documentation
+// advises at most seven members, and five already survive two failures.
+const MaxMembers = 5
+
+// startTries bounds the retries when a port was taken between being found
+// free and being used.
+const startTries = 3
+
+// Options describes the cluster that Start builds. The zero value is one
+// member over plain HTTP in a temporary folder.
+type Options struct {
+	Members int    // 1 to MaxMembers; 0 means 1
+	Dir     string // holds one data directory a member; "" means a temporary folder, removed by Close
+
+	// Configure, if set, has the last word on the configuration of member i,
+	// for example TLS, a quota or a snapshot count.
+	Configure func(i int, cfg *embed.Config)
+	Log       *zap.Logger // nil means none
+	// Fsync makes members sync their write-ahead log. Data that is thrown
+	// away needs no sync, and tests on a busy disk are faster without.
+	Fsync bool
+}
+
+// Cluster is a running cluster of embedded members.
+type Cluster struct {
+	Members []*Member
+
+	dir      string // parent of the data directories
+	scratch  *scratch
+	reserved []*reservation
+}
+
+// Start builds a new cluster on free loopback ports and waits until every
+// member serves. Close stops it and removes what Start created.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	if opts.Members == 0 {
+		opts.Members = 1
+	}
+	if opts.Members < 1 || opts.Members > MaxMembers {
+		return nil, fmt.Errorf("start cluster: %d members asked for, from 1 to %d are possible", opts.Members, MaxMembers)
+	}
+	if opts.Log == nil {
+		opts.Log = zap.NewNop()
+	}
+	for try := 1; ; try++ {
+		c, err := start(ctx, opts)
+		if err == nil || try == startTries || !strings.Contains(err.Error(), "address already in use") {
+			return c, err
+		}
+	}
+}
+
+func start(ctx context.Context, opts Options) (c *Cluster, err error) {
+	c = &Cluster{dir: opts.Dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+			c = nil
+		}
+	}()
+	if c.dir == "" {
+		if c.scratch, err = newScratch(); err != nil {
+			return c, fmt.Errorf("start cluster: %w", err)
+		}
+		c.dir = c.scratch.dir
+	}
+	if err := c.configure(opts); err != nil {
+		return c, err
+	}
+	// Every member needs the others to become ready, so they start side by side.
+	g, ctx := errgroup.WithContext(ctx)
+	for _, m := range c.Members {
+		g.Go(func() error { return m.Start(ctx) })
+	}
+	return c, g.Wait()
+}
+
+// configure reserves ports and writes the configuration of every member.
+func (c *Cluster) configure(opts Options) error {
+	token := fmt.Sprintf("etcdkit-embedded-%d-%d", os.Getpid(), time.Now().UnixNano())
+	var initial []string
+	for i := range opts.Members {
+		client, err := c.reserve()
+		if err != nil {
+			return err
+		}
+		peer, err := c.reserve()
+		if err != nil {
+			return err
+		}
+		cfg := embed.NewConfig()
+		cfg.Name = fmt.Sprintf("m%d", i+1)
+		cfg.Dir = filepath.Join(c.dir, cfg.Name+".etcd")
+		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+		cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+		cfg.InitialClusterToken = token
+		cfg.UnsafeNoFsync = !opts.Fsync
+		cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(opts.Log)
+		if opts.Configure != nil {
+			opts.Configure(i, cfg)
+		}
+		initial = append(initial, cfg.Name+"="+cfg.AdvertisePeerUrls[0].String())
+		c.Members = append(c.Members, &Member{cfg: cfg})
+	}
+	for _, m := range c.Members {
+		m.cfg.InitialCluster = strings.Join(initial, ",")
+	}
+	return nil
+}
+
+// reserve finds a free loopback port and keeps it for this cluster.
+func (c *Cluster) reserve() (url.URL, error) {
+	r, err := reservePort()
+	if err != nil {
+		return url.URL{}, fmt.Errorf("start cluster: %w", err)
+	}
+	c.reserved = append(c.reserved, r)
+	return url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", r.port)}, nil
+}
+
+// Endpoints returns the client URL of every member, in member order.
+func (c *Cluster) Endpoints() []string {
+	eps := make([]string, len(c.Members))
+	for i, m := range c.Members {
+		eps[i] = m.Endpoint()
+	}
+	return eps
+}
+
+// Dir returns the folder that holds the members' data directories.
+func (c *Cluster) Dir() string { return c.dir }
+
+// Close stops every member and removes the folder that Start created. A
+// folder given by the caller stays.
+func (c *Cluster) Close() error {
+	for _, m := range c.Members {
+		m.Stop()
+	}
+	for _, r := range c.reserved {
+		r.release()
+	}
+	if c.scratch == nil {
+		return nil
+	}
+	return c.scratch.remove()
+}
