@@ -1,0 +1,24 @@
+package cli
+
+// Dialect is whose manners a command has where etcdkit and upstream differ.
+// What it decides is listed in docs/differences.md.
+type Dialect int
+
+const (
+	// Native is etcdkit under its own name.
+	Native Dialect = iota
+	// Upstream is etcdctl or etcdutl: the same bytes, messages and exit codes.
+	Upstream
+)
+
+// FlagBeatsVariable reports whether a flag silently wins over its environment
+// variable. Upstream refuses to run when both are set.
+func (d Dialect) FlagBeatsVariable() bool { return d == Native }
+
+// RefusesEarly reports whether a format that a command cannot show is refused
+// before anything is sent. Upstream executes the request first.
+func (d Dialect) RefusesEarly() bool { return d == Native }
+
+// DiagnosesConnections reports whether a connection that cannot be made is
+// given up within a second and explained. Upstream retries until its timeout.
+func (d Dialect) DiagnosesConnections() bool { return d == Native }

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// SignalError is the cause of a context that a signal ended.
+type SignalError struct{ Signal syscall.Signal }
+
+func (e *SignalError) Error() string { return "ended by signal: " + e.Signal.String() }
+
+// NotifyContext returns a context that SIGINT, SIGTERM or SIGHUP ends, with a
+// *SignalError as its cause. After stop a signal kills the process as usual.
+func NotifyContext(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-signals:
+			number, _ := s.(syscall.Signal)
+			cancel(&SignalError{Signal: number})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(context.Canceled) }
+}
+
+// Signal returns the signal that ended the work behind err, or 0.
+func Signal(err error) syscall.Signal {
+	if s, ok := errors.AsType[*SignalError](err); ok {
+		return s.Signal
+	}
+	return 0
+}
