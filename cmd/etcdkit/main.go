@@ -1,0 +1,20 @@
+// etcdkit looks after etcd clusters. Called as etcdctl or etcdutl it is a
+// drop-in for the program of that name.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/etcdkit/etcdkit/commands"
+	"github.com/etcdkit/etcdkit/internal/cli"
+)
+
+func main() {
+	signal.Ignore(syscall.SIGPIPE) // a broken standard error must not kill an upload
+	ctx, stop := cli.NotifyContext(context.Background())
+	context.AfterFunc(ctx, stop) // a second signal kills at once
+	os.Exit(commands.Main(ctx, os.Args, cli.System()))
+}

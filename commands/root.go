@@ -1,0 +1,67 @@
+// Package commands is the etcdkit tree: its root, and a file for each native
+// command with its views. The commands of etcdctl and etcdutl are mounted from
+// the packages ctl and utl.
+package commands
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/commands/ctl"
+	"github.com/etcdkit/etcdkit/commands/utl"
+	"github.com/etcdkit/etcdkit/internal/cli"
+)
+
+// program is one of the programs that this binary can be.
+type program struct {
+	root   *cobra.Command
+	report func(error) int // tells the error to the user, returns the exit code
+}
+
+// Main runs the program that args[0] names and returns its exit code.
+func Main(ctx context.Context, args []string, env *cli.Env) int {
+	p := programFor(args[0], env)
+	cobra.EnablePrefixMatching = true // "mem li" for "member list", as upstream
+	p.root.SetArgs(args[1:])
+	return p.report(p.root.ExecuteContext(ctx))
+}
+
+func programFor(argv0 string, env *cli.Env) program {
+	switch strings.TrimSuffix(filepath.Base(argv0), ".exe") {
+	case "etcdctl":
+		root, report := ctl.New(env)
+		return program{root, report}
+	case "etcdutl":
+		root, report := utl.New(env)
+		return program{root, report}
+	}
+	a := app.New("etcdkit", cli.Native, env)
+	return program{newRoot(a), a.Report}
+}
+
+// newRoot returns the etcdkit tree.
+func newRoot(a *app.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "etcdkit",
+		Short: "Everything that people who keep etcd alive need, in one binary",
+		Long: "etcdkit runs, backs up, checks and repairs etcd clusters. It has every command of\n" +
+			"etcdctl and etcdutl, and is a drop-in for both when it is called by their names.",
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: a.Prepare,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	a.Global.Bind(root.PersistentFlags(), a.Dialect)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetIn(a.In)
+	root.AddCommand(ctl.Native(a)...)
+	root.AddCommand(utl.Native(a)...)
+	root.AddCommand(newPlaygroundCmd(a))
+	return root
+}

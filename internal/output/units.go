@@ -1,0 +1,30 @@
+package output
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// ID writes a 64-bit id as etcd's tools print it, in 16 hexadecimal digits.
+func ID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// Bytes writes a size for people, in powers of 1024.
+func Bytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// Duration writes a duration for people, with three figures at most.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// Time writes a time for people, in their own zone.
+func Time(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
