@@ -63,5 +63,6 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(utl.Native(a)...)
 	root.AddCommand(newPlaygroundCmd(a))
+	root.AddCommand(newDiskCmd(a))
 	return root
 }

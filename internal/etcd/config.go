@@ -82,8 +82,7 @@ func (c Config) Client() (clientv3.Config, error) {
 	}
 	cfg.Logger = log
 	if c.FailFast {
-		f := new(failFast)
-		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(f.unary), grpc.WithChainStreamInterceptor(f.stream))
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(new(failFast).intercept))
 	}
 	return *cfg, nil
 }

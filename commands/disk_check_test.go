@@ -1,0 +1,88 @@
+package commands_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/etcdkit/etcdkit/commands"
+	"github.com/etcdkit/etcdkit/internal/cli"
+)
+
+// diskCheck runs etcdkit disk check with few small writes.
+func diskCheck(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	env := cli.System()
+	var stdout, stderr strings.Builder
+	env.In, env.Out, env.Err, env.Live, env.OutTTY, env.Environ = strings.NewReader(""), &stdout, &stderr, false, false, nil
+	args = append([]string{"etcdkit", "disk", "check", "--size", "276000", "--rounds", "1", "--skip-bandwidth"}, args...)
+	code = commands.Main(t.Context(), args, env)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestDiskCheckJudges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		out  string
+		err  string
+	}{
+		"limits that any disk meets":        {[]string{"--require", "p99=1h,iops=0.01"}, 0, "verdict: ok", ""},
+		"limits that no disk meets":         {[]string{"--require", "p99=1ns"}, 3, "verdict: slow", "disk is too slow: p99 "},
+		"a limit on what was not measured":  {[]string{"--require", "read=1GB"}, 4, "", "read is required"},
+		"a limit that is none":              {[]string{"--require", "p99=soon"}, 2, "", `"soon" is no time`},
+		"an unknown pattern":                {[]string{"--pattern", "vinyl"}, 2, "", "no pattern"},
+		"a size that is none":               {[]string{"--size", "huge"}, 2, "", "is no size"},
+		"a folder that does not exist":      {[]string{"/does/not/exist"}, 4, "", "hint: create the folder first"},
+		"a format that it does not have":    {[]string{"-w", "protobuf"}, 2, "", "this command has"},
+		"fewer writes than a p99 is due to": {[]string{"--size", "23000"}, 4, "", "too few to judge by"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := tc.args
+			if !strings.HasPrefix(args[len(args)-1], "/") {
+				args = append(args, dir)
+			}
+			code, out, errs := diskCheck(t, args...)
+			if code != tc.code || !strings.Contains(out, tc.out) || !strings.Contains(errs, tc.err) {
+				t.Errorf("exit code %d, want %d;\n%s\n%s", code, tc.code, out, errs)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+				t.Errorf("left behind: %v", entries)
+			}
+		})
+	}
+}
+
+func TestDiskCheckRefusesMemory(t *testing.T) {
+	const shm = "/dev/shm"
+	if _, err := os.Stat(shm); err != nil {
+		t.Skip("no /dev/shm here")
+	}
+	code, out, errs := diskCheck(t, shm)
+	if code != 4 || out != "" || !strings.Contains(errs, "tmpfs") {
+		t.Errorf("exit code %d, want 4 and tmpfs named;\n%s\n%s", code, out, errs)
+	}
+}
+
+func TestDiskCheckInJSON(t *testing.T) {
+	dir := t.TempDir()
+	code, out, errs := diskCheck(t, dir, "--require", "p99=1h", "-w", "json")
+	var got struct {
+		Path, Verdict, Class string
+		Filesystem           struct{ Type, MountPoint string }
+		Fsync                struct{ Count int }
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || errs != "" {
+		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, out, errs)
+	}
+	if got.Path != dir || got.Verdict != "ok" || got.Class == "" || got.Fsync.Count != 120 {
+		t.Errorf("got %+v", got)
+	}
+	if runtime.GOOS == "linux" && !strings.HasPrefix(dir, filepath.Clean(got.Filesystem.MountPoint)) {
+		t.Errorf("%s is not below mount point %q", dir, got.Filesystem.MountPoint)
+	}
+}

@@ -1,0 +1,168 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/etcdkit/etcdkit/disk"
+)
+
+// printDisk shows a report in words.
+func printDisk(w io.Writer, r *disk.Report, color bool) {
+	fmt.Fprintf(w, "%s\n%s\n\n", r.Path, placeWords(r.Filesystem))
+	if r.Fsync.Count > 0 {
+		printSyncs(w, r, color)
+	}
+	if b := r.Bandwidth; b != nil {
+		fmt.Fprintf(w, "bulk data in blocks of %s: write %s/s", humanize.IBytes(uint64(b.BlockBytes)), humanize.Bytes(uint64(b.WriteBytesPerSecond)))
+		if b.ReadBytesPerSecond > 0 {
+			fmt.Fprintf(w, ", read %s/s", humanize.Bytes(uint64(b.ReadBytesPerSecond)))
+		}
+		fmt.Fprint(w, "\n\n")
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning.Text)
+	}
+	printVerdict(w, r)
+}
+
+// placeWords says what is known of where the folder is.
+func placeWords(fs disk.Filesystem) string {
+	words := []string{fs.Type}
+	if fs.Device != "" {
+		words = append(words, "on "+fs.Device)
+	}
+	if fs.Model != "" {
+		words = append(words, "("+fs.Model+")")
+	}
+	switch {
+	case fs.Virtual: // virtual disks say anything of themselves
+		words = append(words, "virtual")
+	case fs.Rotational != nil && *fs.Rotational:
+		words = append(words, "rotating")
+	case fs.Rotational != nil:
+		words = append(words, "not rotating")
+	}
+	if fs.Scheduler != "" {
+		words = append(words, "scheduler "+fs.Scheduler)
+	}
+	if len(fs.MountOptions) > 0 {
+		words = append(words, "mounted "+strings.Join(fs.MountOptions, ","))
+	}
+	if fs.TotalBytes > 0 {
+		words = append(words, humanize.Bytes(uint64(fs.FreeBytes))+" free")
+	}
+	return strings.Join(words, ", ")
+}
+
+func printSyncs(w io.Writer, r *disk.Report, color bool) {
+	fmt.Fprintf(w, "%s after each write of %d bytes, %d in a round, the median of %d rounds:\n\n", r.Method, r.Block, r.Fsync.Count, len(r.Rounds))
+	f := r.Fsync
+	for _, column := range []struct {
+		name    string
+		seconds float64
+	}{
+		{"min", f.MinSeconds},
+		{"mean", f.MeanSeconds},
+		{"p50", f.P50Seconds},
+		{"p90", f.P90Seconds},
+		{"p95", f.P95Seconds},
+		{"p99", f.P99Seconds},
+		{"p99.9", f.P999Seconds},
+		{"max", f.MaxSeconds},
+	} {
+		fmt.Fprintf(w, "  %-6s %9s%s\n", column.name, disk.FormatSeconds(column.seconds), spreadWords(column.name, r.Rounds))
+	}
+	fmt.Fprintf(w, "  %-6s %9s   %s/s\n\n", "iops", disk.IOPS.Format(r.IOPS), humanize.Bytes(uint64(r.BytesPerSecond)))
+	printHistogram(w, r, color)
+}
+
+// spreadWords says how far the rounds lie apart, for the numbers that verdicts
+// rest on.
+func spreadWords(name string, rounds []disk.Round) string {
+	if name != "p99" || len(rounds) < 2 {
+		return ""
+	}
+	low, high := math.Inf(1), 0.0
+	for _, r := range rounds {
+		low, high = min(low, r.Fsync.P99Seconds), max(high, r.Fsync.P99Seconds)
+	}
+	return fmt.Sprintf("   rounds from %s to %s", disk.FormatSeconds(low), disk.FormatSeconds(high))
+}
+
+// printHistogram draws the syncs of all rounds.
+func printHistogram(w io.Writer, r *disk.Report, color bool) {
+	rows := disk.Coarse(r.Histogram)
+	var total, largest int64
+	for _, row := range rows {
+		total += row.Count
+		largest = max(largest, row.Count)
+	}
+	const width = 50
+	for _, row := range rows {
+		bar := strings.Repeat("█", int(math.Ceil(float64(row.Count)/float64(largest)*width)))
+		if color && row.FromSeconds >= 0.010 {
+			bar = "\x1b[31m" + bar + "\x1b[0m" // what hurts etcd
+		}
+		fmt.Fprintf(w, "  to %7s  %6.2f %%  %s\n", disk.FormatSeconds(row.ToSeconds), 100*float64(row.Count)/float64(total), bar)
+	}
+	fmt.Fprintln(w)
+}
+
+func printVerdict(w io.Writer, r *disk.Report) {
+	if r.Verdict == "" { // the error says why
+		return
+	}
+	fmt.Fprintf(w, "verdict: %s\n", r.Verdict)
+	for _, c := range r.Checks {
+		fmt.Fprintf(w, "  %-7s %s (%s)\n", map[bool]string{true: "ok", false: "not met"}[c.OK], c, c.Source)
+	}
+	if r.Class == disk.Unknown {
+		return
+	}
+	fmt.Fprintf(w, "class: %s\n", classWords(r.Class))
+	for _, c := range r.Blockers {
+		fmt.Fprintf(w, "  for %s: %s (%s)\n", r.Next, c, c.Source)
+	}
+	fmt.Fprintf(w, "election timeout: at least %s, as far as the disk is concerned (derived)\n", disk.FormatSeconds(r.LeastElectionTimeout))
+}
+
+func classWords(c disk.Class) string {
+	switch c {
+	case disk.None:
+		return "none, below etcd's minimum"
+	case disk.Minimum:
+		return "minimum, enough for trials and little else"
+	}
+	return string(c)
+}
+
+// diskTable shows every round.
+func diskTable(r *disk.Report) (header []string, rows [][]string) {
+	if r.Fsync.Count == 0 {
+		header = []string{"round", "write/s", "read/s"}
+		for i, round := range r.Rounds {
+			rows = append(rows, []string{
+				fmt.Sprint(i + 1),
+				humanize.Bytes(uint64(round.Bandwidth.WriteBytesPerSecond)),
+				humanize.Bytes(uint64(round.Bandwidth.ReadBytesPerSecond)),
+			})
+		}
+		return header, rows
+	}
+	header = []string{"round", "p50", "p90", "p99", "p99.9", "max", "iops"}
+	row := func(name string, f disk.Latency, iops float64) []string {
+		return []string{
+			name, disk.FormatSeconds(f.P50Seconds), disk.FormatSeconds(f.P90Seconds), disk.FormatSeconds(f.P99Seconds),
+			disk.FormatSeconds(f.P999Seconds), disk.FormatSeconds(f.MaxSeconds), disk.IOPS.Format(iops),
+		}
+	}
+	for i, round := range r.Rounds {
+		rows = append(rows, row(fmt.Sprint(i+1), round.Fsync, round.IOPS))
+	}
+	return header, append(rows, row("quoted", r.Fsync, r.IOPS))
+}

@@ -1,0 +1,90 @@
+package disk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
+
+// Filesystem is what the operating system tells about the place of a folder.
+// What it does not tell is empty.
+type Filesystem struct {
+	Type         string   `json:"type"`
+	MountPoint   string   `json:"mountPoint,omitempty"`
+	MountOptions []string `json:"mountOptions,omitempty"`
+	Device       string   `json:"device,omitempty"`
+	Model        string   `json:"model,omitempty"`
+	Rotational   *bool    `json:"rotational,omitempty"`
+	// Virtual is set for a virtual machine's disk, which may say anything of
+	// what stands behind it.
+	Virtual    bool   `json:"virtual,omitempty"`
+	Scheduler  string `json:"scheduler,omitempty"`
+	WriteCache string `json:"writeCache,omitempty"` // "write back" or "write through"
+	FreeBytes  int64  `json:"freeBytes"`
+	TotalBytes int64  `json:"totalBytes"`
+
+	id string // equal for folders on the same filesystem
+}
+
+// Warning is a doubt about a measurement. It never changes the verdict.
+type Warning struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// minFree is what etcd can grow by before its disk is full; less is worth a word.
+const minFree = 1 << 30
+
+// refuse returns an error where a measurement would mean nothing.
+func refuse(fs Filesystem, opts Options) error {
+	switch fs.Type {
+	case "tmpfs", "ramfs", "devtmpfs":
+		err := fmt.Errorf("%w %s: it is on %s, which is memory and keeps nothing", ErrCannotMeasure, opts.Dir, fs.Type)
+		return hint.With(err, "name a folder on the disk that etcd will use")
+	}
+	return nil
+}
+
+// unlinks reports whether a nameless file is synced like any other. ZFS logs
+// nothing for one and f2fs writes a checkpoint at every sync, so that a
+// measurement there would flatter the one and wrong the other.
+func (fs Filesystem) unlinks() bool {
+	return fs.Type != "zfs" && fs.Type != "f2fs"
+}
+
+// warn adds the doubts that the filesystem and the numbers raise.
+func (r *Report) warn() {
+	fs, add := r.Filesystem, r.addWarning
+	switch kind := fs.Type; {
+	case kind == "overlay":
+		add("overlay", "an overlay is a container's own layer: etcd's data belongs on a volume")
+	case strings.HasPrefix(kind, "nfs"), kind == "cifs", kind == "smb3", kind == "9p":
+		add("network", "%s is a network filesystem: its latency is the network's, and etcd advises against it", kind)
+	case strings.HasPrefix(kind, "fuse"):
+		add("fuse", "%s runs in user space: whether a sync reaches a disk depends on that program", kind)
+	}
+	if fs.TotalBytes > 0 && fs.FreeBytes < minFree {
+		add("space", "only %d MB are free: etcd's database and log need room to grow", fs.FreeBytes/1e6)
+	}
+	for _, o := range []string{"nobarrier", "barrier=0"} {
+		if slices.Contains(fs.MountOptions, o) {
+			add("barrier", "mounted with %s: a sync does not flush the disk's cache, and a power cut can lose what etcd promised", o)
+		}
+	}
+	if floor := r.plausible(); r.Fsync.Count > 0 && r.Fsync.P50Seconds < floor {
+		add("sync", "half of the syncs took less than %.0f µs, faster than such a disk can be: it may answer before data is safe", floor*1e6)
+	}
+}
+
+// plausible returns the least time that an honest sync takes: a rotating disk
+// waits for a rotation unless a battery stands behind its cache, any other
+// needs the way through the kernel to a device and back.
+func (r *Report) plausible() float64 {
+	const rotating, any = 500e-6, 8e-6
+	if fs := r.Filesystem; fs.Rotational != nil && *fs.Rotational && !fs.Virtual {
+		return rotating
+	}
+	return any
+}

@@ -1,0 +1,203 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
+)
+
+// An operation is one write that is on disk when it returns. It says when the
+// write had ended and the sync began.
+type operation func() (syncing time.Time, err error)
+
+// A round is a prepared round of a measurement: one operation for each writer,
+// to be repeated, and what removes the traces.
+type round struct {
+	ops []operation
+	end func() error
+}
+
+const (
+	// slot is the resolution of the time series.
+	slot = 100 * time.Millisecond
+	// maxSlots bounds the series of a long round, whose slots are longer.
+	maxSlots = 600
+	// grace is how long an interrupted run waits for a sync that the disk has
+	// not answered yet.
+	grace = 10 * time.Second
+)
+
+// recorder keeps the times of one writer in one round.
+type recorder struct {
+	write, sync *hdrhistogram.Histogram
+	series      []point
+	slot        time.Duration
+	start, last time.Time
+}
+
+// point sums up the syncs that ended in one slot of time.
+type point struct {
+	count    int64
+	sum, max time.Duration
+}
+
+func newRecorder(longest time.Duration) *recorder {
+	width := max(slot, longest/maxSlots)
+	return &recorder{
+		write: newHistogram(), sync: newHistogram(),
+		slot: width, series: make([]point, 0, longest/width+2),
+	}
+}
+
+// add records one operation and reports whether a new slot of time has begun.
+func (r *recorder) add(start, syncing, end time.Time) bool {
+	took := end.Sub(syncing)
+	// The bounds of the histograms are wider than any call can take, so
+	// recording cannot fail.
+	_ = r.write.RecordValue(int64(syncing.Sub(start)))
+	_ = r.sync.RecordValue(int64(took))
+	r.last = end
+	at, fresh := int(end.Sub(r.start)/r.slot), false
+	for len(r.series) <= at {
+		r.series, fresh = append(r.series, point{}), true
+	}
+	p := &r.series[at]
+	p.count++
+	p.sum += took
+	p.max = max(p.max, took)
+	return fresh
+}
+
+// repeat runs op n times, at most for the given time, and tells now and then
+// how many are done.
+func repeat(ctx context.Context, op operation, n int64, longest time.Duration, tell func(done int64)) (*recorder, error) {
+	r := newRecorder(longest)
+	r.start = time.Now()
+	for i := range n {
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
+		start := time.Now()
+		syncing, err := op()
+		end := time.Now()
+		if err != nil {
+			return r, err
+		}
+		if r.add(start, syncing, end) {
+			tell(i + 1)
+		}
+		if end.Sub(r.start) >= longest {
+			break
+		}
+	}
+	return r, nil
+}
+
+// run repeats the operations of a round side by side and removes its traces.
+func (r round) run(ctx context.Context, n int64, longest time.Duration, tell func(done int64)) ([]*recorder, error) {
+	recorders := make([]*recorder, len(r.ops))
+	g, gctx := errgroup.WithContext(ctx)
+	for i, op := range r.ops {
+		if i > 0 {
+			tell = func(int64) {} // one writer speaks for all
+		}
+		tell := tell
+		g.Go(func() (err error) {
+			recorders[i], err = repeat(gctx, op, n, longest, tell)
+			return err
+		})
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Wait() }()
+	select {
+	case err := <-done:
+		return recorders, joinEnd(err, r.end)
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return nil, joinEnd(context.Cause(ctx), r.end)
+	case <-time.After(grace):
+		return nil, fmt.Errorf("%w; the disk has not answered a sync for %s", context.Cause(ctx), grace)
+	}
+}
+
+// merge sums up what the writers of one round recorded.
+func merge(recorders []*recorder, block int64) (Round, *hdrhistogram.Histogram) {
+	write, sync := newHistogram(), newHistogram()
+	first, last := recorders[0].start, recorders[0].last
+	var series []point
+	for _, r := range recorders {
+		write.Merge(r.write)
+		sync.Merge(r.sync)
+		if r.start.Before(first) {
+			first = r.start
+		}
+		if r.last.After(last) {
+			last = r.last
+		}
+		for len(series) < len(r.series) {
+			series = append(series, point{})
+		}
+		for i, p := range r.series {
+			series[i].count += p.count
+			series[i].sum += p.sum
+			series[i].max = max(series[i].max, p.max)
+		}
+	}
+	took := last.Sub(first).Seconds()
+	out := Round{
+		Fsync: latencyOf(sync), Write: latencyOf(write), TookSeconds: took,
+		Series: pointsOf(series, recorders[0].slot),
+	}
+	if took > 0 {
+		out.IOPS = float64(sync.TotalCount()) / took
+		out.BytesPerSecond = out.IOPS * float64(block)
+	}
+	return out, sync
+}
+
+func pointsOf(series []point, width time.Duration) []Point {
+	points := make([]Point, 0, len(series))
+	for i, p := range series {
+		if p.count == 0 {
+			continue
+		}
+		points = append(points, Point{
+			AtSeconds: (time.Duration(i) * width).Seconds(), Count: p.count,
+			MeanSeconds: (p.sum / time.Duration(p.count)).Seconds(), MaxSeconds: p.max.Seconds(),
+		})
+	}
+	return points
+}
+
+// median returns the round in the middle when ordered by p99; of two, the
+// slower one.
+func median(rounds []Round) Round {
+	return medianBy(rounds, func(r Round) float64 { return r.Fsync.P99Seconds })
+}
+
+func medianBy(rounds []Round, cost func(Round) float64) Round {
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b Round) int { return cmp.Compare(cost(a), cost(b)) })
+	return sorted[len(sorted)/2]
+}
+
+// blocks returns a source of blocks that neither compress nor repeat, so that
+// no clever disk or filesystem saves itself the work.
+func blocks(size int) func() []byte {
+	const stride = 4093 // prime, so that the offsets take long to repeat
+	data := make([]byte, size+1<<20)
+	random := rand.NewChaCha8([32]byte{'d', 'i', 's', 'k'})
+	_, _ = random.Read(data) // never fails
+	at := 0
+	return func() []byte {
+		at = (at + stride) % (1 << 20)
+		return data[at : at+size]
+	}
+}

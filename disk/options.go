@@ -1,0 +1,124 @@
+package disk
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/etcdkit/etcdkit/internal/progress"
+)
+
+// Pattern is the way in which a measurement writes.
+type Pattern string
+
+// The patterns.
+const (
+	// Fio writes records one after the other, fdatasync after each: the fio
+	// job that the etcd community uses.
+	Fio Pattern = "fio"
+	// Sequential writes large blocks one after the other and reads them back,
+	// as a member does that receives a snapshot and then opens it.
+	Sequential Pattern = "sequential"
+	// Random does so in random order.
+	Random Pattern = "random"
+)
+
+// Patterns returns every pattern.
+func Patterns() []Pattern { return []Pattern{Fio, Sequential, Random} }
+
+// syncs reports whether the pattern waits for a sync after each write, as
+// opposed to moving bulk data.
+func (p Pattern) syncs() bool { return p != Sequential && p != Random }
+
+// Options says what to measure. The zero value of every field but Dir is the
+// usual measurement.
+type Options struct {
+	Dir      string
+	Pattern  Pattern       // "" means Fio
+	Size     int64         // bytes that a writer writes in one round
+	Block    int           // bytes in one write
+	Rounds   int           // measured rounds; a warm-up comes before them
+	Duration time.Duration // the longest that one round may take
+	Jobs     int           // writers at once
+	ODSync   bool          // open with O_DSYNC instead of calling fdatasync
+	// SkipBandwidth leaves out the writing and reading of bulk data that
+	// follows the rounds of a pattern that syncs.
+	SkipBandwidth bool
+	Require       Requirements  // what the disk must reach; none means etcd's minimum
+	Progress      progress.Func // told the bytes written; nil means nobody asks
+}
+
+const (
+	// fioSize and fioBlock are the job's well-known numbers: the record size
+	// was taken from etcd's own writes, the size makes some 10,000 of them.
+	fioSize  = 22 << 20
+	fioBlock = 2300
+
+	// roundTime keeps a run on a disk that needs 10 ms a sync near two
+	// minutes, with some 2,000 samples in every round.
+	roundTime = 20 * time.Second
+	bulkTime  = 2 * time.Minute
+	// warmUpTime is enough for caches and power states to settle.
+	warmUpTime = 5 * time.Second
+
+	maxSize  = 1 << 50
+	maxBlock = 64 << 20
+)
+
+// defaults returns the numbers of a pattern, or false if there is none.
+func (p Pattern) defaults() (Options, bool) {
+	switch p {
+	case Fio:
+		return Options{Size: fioSize, Block: fioBlock, Rounds: 5, Duration: roundTime}, true
+	case Sequential:
+		return Options{Size: 1 << 30, Block: 1 << 20, Rounds: 3, Duration: bulkTime}, true
+	case Random:
+		return Options{Size: 1 << 30, Block: 64 << 10, Rounds: 3, Duration: bulkTime}, true
+	}
+	return Options{}, false
+}
+
+// complete returns opts with defaults filled in, or what is wrong with them.
+func (o Options) complete() (Options, error) {
+	o.Pattern = cmp.Or(o.Pattern, Fio)
+	def, ok := o.Pattern.defaults()
+	if !ok {
+		return o, fmt.Errorf("%w: no pattern %q; there are %v", ErrOptions, o.Pattern, Patterns())
+	}
+	o.Size = cmp.Or(o.Size, def.Size)
+	o.Block = cmp.Or(o.Block, def.Block)
+	o.Rounds = cmp.Or(o.Rounds, def.Rounds)
+	o.Duration = cmp.Or(o.Duration, def.Duration)
+	o.Jobs = cmp.Or(o.Jobs, 1)
+	if o.Progress == nil {
+		o.Progress = progress.Discard
+	}
+	return o, o.validate()
+}
+
+func (o Options) validate() error {
+	for _, limit := range []struct {
+		what     string
+		got, max int64
+	}{
+		{"size", o.Size, maxSize},
+		{"block", int64(o.Block), maxBlock},
+		{"rounds", int64(o.Rounds), 1000},
+		{"jobs", int64(o.Jobs), 1024},
+		{"duration", int64(o.Duration), int64(24 * time.Hour)},
+	} {
+		if limit.got < 1 || limit.got > limit.max {
+			return fmt.Errorf("%w: %s is out of bounds", ErrOptions, limit.what)
+		}
+	}
+	switch {
+	case int64(o.Block) > o.Size:
+		return fmt.Errorf("%w: a block of %d bytes does not fit in a size of %d", ErrOptions, o.Block, o.Size)
+	case !o.Pattern.syncs() && (o.Jobs > 1 || o.ODSync):
+		return fmt.Errorf("%w: pattern %s has one writer and syncs now and then; jobs and O_DSYNC are for those that sync after each write", ErrOptions, o.Pattern)
+	}
+	return nil
+}
+
+// writes is how many writes one writer makes in a whole round.
+func (o Options) writes() int64 { return o.Size / int64(o.Block) }

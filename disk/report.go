@@ -1,0 +1,172 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
+
+// Report is all that a measurement found out. Its JSON form is stable
+// (docs/json.md).
+type Report struct {
+	Path       string     `json:"path"`
+	MeasuredAt time.Time  `json:"measuredAt"`
+	Pattern    Pattern    `json:"pattern"`
+	Method     string     `json:"method"` // how data got to the disk: fdatasync or O_DSYNC
+	Size       int64      `json:"sizeBytes"`
+	Block      int        `json:"blockBytes"`
+	Jobs       int        `json:"jobs"`
+	Filesystem Filesystem `json:"filesystem"`
+
+	// Fsync, Write, IOPS and BytesPerSecond are those of the median round.
+	Fsync          Latency `json:"fsync"`
+	Write          Latency `json:"write"`
+	IOPS           float64 `json:"iops"`
+	BytesPerSecond float64 `json:"bytesPerSecond"`
+	Rounds         []Round `json:"rounds"`
+	// Bandwidth is that of bulk data, nil where it was not measured.
+	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
+	// Histogram counts the syncs of all rounds, in buckets 0.1 % wide.
+	Histogram []Bucket `json:"histogram"`
+
+	Judgement
+	Warnings []Warning `json:"warnings"`
+}
+
+// Round is one measured round.
+type Round struct {
+	Fsync          Latency    `json:"fsync"`
+	Write          Latency    `json:"write"`
+	IOPS           float64    `json:"iops"`
+	BytesPerSecond float64    `json:"bytesPerSecond"`
+	TookSeconds    float64    `json:"tookSeconds"`
+	Complete       bool       `json:"complete"` // false where the time was up before all was written
+	Series         []Point    `json:"series,omitempty"`
+	Bandwidth      *Bandwidth `json:"bandwidth,omitempty"` // of a pattern that moves bulk data
+}
+
+// Point sums up the syncs that ended in one slot of time.
+type Point struct {
+	AtSeconds   float64 `json:"atSeconds"` // when the slot begins
+	Count       int64   `json:"count"`
+	MeanSeconds float64 `json:"meanSeconds"`
+	MaxSeconds  float64 `json:"maxSeconds"`
+}
+
+func newReport(opts Options, fs Filesystem) *Report {
+	method := "fdatasync"
+	if opts.ODSync {
+		method = "O_DSYNC"
+	}
+	return &Report{
+		Path: opts.Dir, MeasuredAt: time.Now().UTC().Truncate(time.Second), Pattern: opts.Pattern, Method: method,
+		Size: opts.Size, Block: opts.Block, Jobs: opts.Jobs, Filesystem: fs,
+		Warnings: []Warning{},
+	}
+}
+
+// measure runs all that opts ask for.
+func (r *Report) measure(ctx context.Context, opts Options) error {
+	if err := Sweep(opts.Dir); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	if need := opts.Size * int64(opts.Jobs); r.Filesystem.TotalBytes > 0 && need > r.Filesystem.FreeBytes {
+		err := fmt.Errorf("%d bytes are needed in %s, %d are free", need, opts.Dir, r.Filesystem.FreeBytes)
+		return hint.With(err, "free some space, or measure less with --size")
+	}
+	if !opts.Pattern.syncs() {
+		return r.measureBulk(ctx, opts)
+	}
+	if err := r.measureSyncs(ctx, opts); err != nil {
+		return err
+	}
+	return r.probeBandwidth(ctx, opts)
+}
+
+// measureSyncs runs the warm-up and the rounds of a pattern that syncs.
+func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
+	writes, all := opts.writes(), newHistogram()
+	perRound := writes * int64(opts.Block) * int64(opts.Jobs)
+	for i := range opts.Rounds + 1 {
+		longest := opts.Duration
+		if i == 0 {
+			longest = min(longest, warmUpTime)
+		}
+		measured, sync, err := r.round(ctx, opts, longest, func(done int64) {
+			opts.Progress(perRound*int64(i)+done*int64(opts.Block*opts.Jobs), perRound*int64(opts.Rounds+1))
+		})
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		measured.Complete = measured.Fsync.Count == writes*int64(opts.Jobs)
+		r.Rounds = append(r.Rounds, measured)
+		all.Merge(sync)
+	}
+	quoted := median(r.Rounds)
+	r.Fsync, r.Write, r.IOPS, r.BytesPerSecond = quoted.Fsync, quoted.Write, quoted.IOPS, quoted.BytesPerSecond
+	r.Histogram = bucketsOf(all)
+	return nil
+}
+
+func (r *Report) round(ctx context.Context, opts Options, longest time.Duration, tell func(int64)) (Round, *hdrhistogram.Histogram, error) {
+	prepared, err := beginFiles(opts, r.Filesystem)
+	if err != nil {
+		return Round{}, nil, err
+	}
+	recorders, err := prepared.run(ctx, opts.writes(), longest, tell)
+	if err != nil {
+		return Round{}, nil, err
+	}
+	measured, sync := merge(recorders, int64(opts.Block))
+	return measured, sync, nil
+}
+
+// measureBulk runs the rounds of a pattern that moves bulk data.
+func (r *Report) measureBulk(ctx context.Context, opts Options) error {
+	for i := range opts.Rounds {
+		start := time.Now()
+		b, err := bandwidth(ctx, opts.Dir, r.Filesystem, transfer{
+			size: opts.Size, block: opts.Block, longest: opts.Duration, random: opts.Pattern == Random,
+			tell: func(done int64) { opts.Progress(opts.Size*int64(i)+done, opts.Size*int64(opts.Rounds)) },
+		})
+		if err != nil {
+			return err
+		}
+		r.Rounds = append(r.Rounds, Round{
+			BytesPerSecond: b.WriteBytesPerSecond, IOPS: b.WriteBytesPerSecond / float64(opts.Block),
+			TookSeconds: time.Since(start).Seconds(), Complete: b.SizeBytes == opts.writes()*int64(opts.Block), Bandwidth: &b,
+		})
+	}
+	quoted := medianBy(r.Rounds, func(r Round) float64 { return -r.BytesPerSecond })
+	r.IOPS, r.BytesPerSecond, r.Bandwidth = quoted.IOPS, quoted.BytesPerSecond, quoted.Bandwidth
+	return nil
+}
+
+// probeBandwidth adds the bandwidth, which a class needs as much as its
+// latency, to a measurement of syncs.
+func (r *Report) probeBandwidth(ctx context.Context, opts Options) error {
+	if opts.SkipBandwidth {
+		return nil
+	}
+	if fs := r.Filesystem; fs.TotalBytes > 0 && fs.FreeBytes < 4*probeSize {
+		r.addWarning("bandwidth", "bandwidth was not measured, for %d MB are free; the class rests on latency and IOPS alone", fs.FreeBytes/1e6)
+		return nil
+	}
+	b, err := bandwidth(ctx, opts.Dir, r.Filesystem, transfer{size: probeSize, block: probeBlock, longest: probeTime, tell: func(int64) {}})
+	if err != nil {
+		return fmt.Errorf("measure bandwidth: %w", err)
+	}
+	r.Bandwidth = &b
+	return nil
+}
+
+func (r *Report) addWarning(name, format string, args ...any) {
+	r.Warnings = append(r.Warnings, Warning{Name: name, Text: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,193 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+)
+
+const (
+	// scratchPrefix begins the name of every folder that a measurement makes.
+	scratchPrefix = ".etcdkit-disk-"
+	// marker is the file that makes such a folder ours to remove. It is locked
+	// as long as its run lives.
+	marker = "etcdkit-disk-check"
+)
+
+// scratch is the folder of one round, inside the folder to be measured.
+type scratch struct {
+	dir  string
+	lock *fileutil.LockedFile
+}
+
+func newScratch(parent string) (_ *scratch, err error) {
+	dir, err := os.MkdirTemp(parent, scratchPrefix)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	// Locked before it has its name, so that no other run sees it unlocked.
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, "new"), os.O_WRONLY|os.O_CREATE, fileutil.PrivateFileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, marker)); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &scratch{dir: dir, lock: lock}, nil
+}
+
+// remove removes the folder and what is in it. Open files live on, nameless.
+// It may be called again.
+func (s *scratch) remove() error {
+	if s.lock == nil {
+		return nil
+	}
+	// What the run wrote goes first and the marker last: whatever is left when
+	// this is cut short is still marked.
+	err := removeFiles(s.dir, marker)
+	err = errors.Join(err, s.lock.Close(), os.RemoveAll(s.dir))
+	if err == nil {
+		s.lock = nil
+	}
+	return err
+}
+
+func removeFiles(dir, but string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != but {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// Sweep removes the folders that killed measurements left in dir. Folders of
+// running ones, and folders without our marker, stay.
+func Sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), scratchPrefix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		lock, lockErr := fileutil.TryLockFile(filepath.Join(path, marker), os.O_WRONLY, fileutil.PrivateFileMode)
+		if lockErr != nil {
+			continue // in use, or not ours
+		}
+		err = errors.Join(err, (&scratch{dir: path, lock: lock}).remove())
+	}
+	return err
+}
+
+// A file is what a writer writes to: a file on the disk, or in tests a fake.
+type file interface {
+	io.Writer
+	// Sync returns when the data written is on the disk.
+	Sync() error
+	io.Closer
+}
+
+// synced is a file that is synced the way etcd does it.
+type synced struct{ *os.File }
+
+func (f synced) Sync() error { return fileutil.Fdatasync(f.File) }
+
+// dsynced is a file opened with O_DSYNC: its writes are synced already.
+type dsynced struct{ *os.File }
+
+func (dsynced) Sync() error { return nil }
+
+// create makes a new file of the full size, allocated but not written, as both
+// etcd's log segments and fio's files are.
+func (s *scratch) create(n int, size int64, odsync bool) (_ file, err error) {
+	flags := os.O_CREATE | os.O_EXCL | os.O_RDWR
+	if odsync {
+		flags |= dsync
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, strconv.Itoa(n)), flags, fileutil.PrivateFileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := fileutil.Preallocate(f, size, true); err != nil {
+		return nil, errors.Join(fmt.Errorf("allocate %d bytes in %s: %w", size, filepath.Dir(s.dir), err), f.Close())
+	}
+	if odsync {
+		return dsynced{f}, nil
+	}
+	return synced{f}, nil
+}
+
+// beginFiles prepares a round of the single-file patterns: a new file for each
+// writer, nameless at once where that changes nothing for the filesystem.
+func beginFiles(opts Options, fs Filesystem) (_ round, err error) {
+	s, err := newScratch(opts.Dir)
+	if err != nil {
+		return round{}, err
+	}
+	var files []file
+	end := func() error {
+		var err error
+		for _, f := range files {
+			err = errors.Join(err, f.Close())
+		}
+		return errors.Join(err, s.remove())
+	}
+	defer func() {
+		if err != nil {
+			err = joinEnd(err, end)
+		}
+	}()
+	r := round{end: end}
+	for i := range opts.Jobs {
+		f, err := s.create(i, opts.Size, opts.ODSync)
+		if err != nil {
+			return round{}, err
+		}
+		files = append(files, f)
+		r.ops = append(r.ops, writeAndSync(f, blocks(opts.Block), opts.ODSync))
+	}
+	if fs.unlinks() {
+		// Where open files cannot be unlinked after all, end does it.
+		_ = s.remove()
+	}
+	return r, nil
+}
+
+// writeAndSync returns the operation of the single-file patterns.
+func writeAndSync(f file, next func() []byte, odsync bool) operation {
+	return func() (time.Time, error) {
+		start := time.Now()
+		if _, err := f.Write(next()); err != nil {
+			return start, err
+		}
+		if odsync {
+			return start, nil // the write was the sync
+		}
+		syncing := time.Now()
+		return syncing, f.Sync()
+	}
+}
+
+// joinEnd runs end and adds its error to err.
+func joinEnd(err error, end func() error) error {
+	if endErr := end(); endErr != nil {
+		return errors.Join(err, fmt.Errorf("clean up: %w", endErr))
+	}
+	return err
+}

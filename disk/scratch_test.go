@@ -1,0 +1,61 @@
+package disk
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fake is a file that fails after some writes, or does nothing at all.
+type fake struct {
+	left int
+	err  error
+}
+
+func (f *fake) Write(p []byte) (int, error) {
+	if f.err != nil && f.left == 0 {
+		return 0, f.err
+	}
+	f.left--
+	return len(p), nil
+}
+func (f *fake) Sync() error  { return nil }
+func (f *fake) Close() error { return nil }
+
+func TestAWriteThatFailsEndsTheRound(t *testing.T) {
+	ended := false
+	r := round{
+		ops: []operation{writeAndSync(&fake{left: 3, err: syscall.ENOSPC}, blocks(10), false), writeAndSync(&fake{}, blocks(10), false)},
+		end: func() error { ended = true; return nil },
+	}
+	_, err := r.run(t.Context(), 1e6, time.Minute, func(int64) {})
+	if !errors.Is(err, syscall.ENOSPC) || !ended {
+		t.Errorf("got %v, cleaned up %v; want ENOSPC and true", err, ended)
+	}
+}
+
+func TestARunningMeasurementIsNotSwept(t *testing.T) {
+	dir := t.TempDir()
+	s, err := newScratch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.create(0, 4096, false); err != nil {
+		t.Errorf("the folder of a running measurement is gone: %v", err)
+	}
+	if err := s.remove(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkOwnOverhead is what a write costs on top of the disk's own time.
+func BenchmarkOwnOverhead(b *testing.B) {
+	op := writeAndSync(&fake{}, blocks(fioBlock), false)
+	if _, err := repeat(b.Context(), op, int64(b.N), time.Hour, func(int64) {}); err != nil {
+		b.Fatal(err)
+	}
+}
