@@ -82,7 +82,8 @@ func (c Config) Client() (clientv3.Config, error) {
 	}
 	cfg.Logger = log
 	if c.FailFast {
-		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(new(failFast).intercept))
+		f := new(failFast)
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(f.unary), grpc.WithChainStreamInterceptor(f.stream))
 	}
 	return *cfg, nil
 }

@@ -129,19 +129,33 @@ func (c Config) probe(ctx context.Context, endpoint string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+	if !secure {
+		return withConn(ctx, addr, probePlain)
+	}
+	err = withConn(ctx, addr, func(conn net.Conn) error { return c.probeTLS(ctx, conn, addr) })
+	if errors.Is(err, io.EOF) && withConn(ctx, addr, probePlain) == nil {
+		return plainServer() // it hung up on the handshake, but answers without
+	}
+	return err
+}
+
+// withConn connects to addr and talks until ctx ends.
+func withConn(ctx context.Context, addr string, talk func(net.Conn) error) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return explainDial(err)
 	}
 	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return err
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
 	}
-	if secure {
-		return c.probeTLS(ctx, conn, addr)
-	}
-	return probePlain(conn)
+	return talk(conn)
+}
+
+func plainServer() error {
+	return hint.With(errors.New("the server does not speak TLS on this port"), "use http:// in --endpoints, without --cacert, --cert and --key")
 }
 
 // address returns where endpoint listens and whether the client would use TLS.
@@ -212,7 +226,9 @@ func (c Config) explainTLS(err error) error {
 	)
 	switch {
 	case errors.As(err, &record):
-		return hint.With(errors.New("the server does not speak TLS on this port"), "use http:// in --endpoints, without --cacert, --cert and --key")
+		return plainServer()
+	case errors.As(err, &unknown) && c.emptyCA():
+		return hint.With(fmt.Errorf("--cacert %s holds no certificate", c.TLS.CACert), "a CA file is PEM, with BEGIN CERTIFICATE in it")
 	case errors.As(err, &unknown):
 		return hint.With(fmt.Errorf("the server's certificate is not trusted: %w", unknown), "%s", c.caHint())
 	case errors.As(err, &host):
@@ -229,6 +245,16 @@ func (c Config) explainTLS(err error) error {
 		return hint.With(fmt.Errorf("the server refuses the client certificate: %w", err), "check --cert and --key: signed by the server's --trusted-ca-file, and not expired?")
 	}
 	return fmt.Errorf("tls handshake: %w", err)
+}
+
+// emptyCA reports whether the CA file has nothing that the client could trust,
+// which it accepts without a word.
+func (c Config) emptyCA() bool {
+	if c.TLS.CACert == "" {
+		return false
+	}
+	b, err := os.ReadFile(c.TLS.CACert)
+	return err == nil && !x509.NewCertPool().AppendCertsFromPEM(b)
 }
 
 func (c Config) caHint() string {

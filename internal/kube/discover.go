@@ -1,0 +1,114 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ErrNoKubernetes says that a keyspace holds nothing that an API server wrote.
+var ErrNoKubernetes = errors.New("no Kubernetes objects found")
+
+// Getter is the part of *clientv3.Client that Discover uses.
+type Getter interface {
+	Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error)
+}
+
+const (
+	maxDepth    = 4   // parts of a prefix that is looked for
+	maxSiblings = 256 // prefixes looked at on one level
+)
+
+// Discover finds the prefixes under which Kubernetes keeps objects in a live
+// cluster. It asks for single keys, not values: a jump from prefix to prefix,
+// so that the size of the keyspace does not matter. A keyspace without
+// Kubernetes gives no prefix and no error.
+func Discover(ctx context.Context, kv Getter) ([]string, error) {
+	d := discovery{kv: kv}
+	// Nearly every cluster has its objects where the API server puts them
+	// unless told otherwise.
+	for _, usual := range []string{"/registry", "/kubernetes.io"} {
+		if err := d.check(ctx, usual); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.descend(ctx, "", 0); err != nil {
+		return nil, err
+	}
+	slices.Sort(d.found)
+	return d.found, nil
+}
+
+type discovery struct {
+	kv    Getter
+	found []string
+}
+
+// check adds prefix if objects stand below it that every cluster has.
+func (d *discovery) check(ctx context.Context, prefix string) error {
+	if slices.Contains(d.found, prefix) {
+		return nil
+	}
+	kinds := 0
+	for _, kind := range []string{"namespaces", "secrets", "configmaps", "serviceaccounts", "pods", "ranges"} {
+		from := prefix + "/" + kind + "/"
+		resp, err := d.kv.Get(ctx, from, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		if err != nil {
+			return fmt.Errorf("look for Kubernetes' keys: %w", err)
+		}
+		if len(resp.Kvs) > 0 {
+			kinds++
+		}
+		if kinds == 2 {
+			d.found = append(d.found, prefix)
+			return nil
+		}
+	}
+	return nil
+}
+
+// descend looks at each first part of the keys below dir.
+func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
+	if slices.Contains(d.found, dir) || depth > maxDepth {
+		return nil
+	}
+	from := dir + "/"
+	end := clientv3.GetPrefixRangeEnd(from)
+	for range maxSiblings {
+		resp, err := d.kv.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		if err != nil {
+			return fmt.Errorf("look for Kubernetes' keys: %w", err)
+		}
+		if len(resp.Kvs) == 0 {
+			return nil
+		}
+		part, deeper := firstPart(resp.Kvs[0].Key[len(dir)+1:])
+		below := dir + "/" + part
+		if deeper {
+			if wellKnown(part) {
+				if err := d.check(ctx, dir); err != nil || slices.Contains(d.found, dir) {
+					return err
+				}
+			} else if err := d.descend(ctx, below, depth+1); err != nil {
+				return err
+			}
+			from = below + "0" // the first key that does not begin with below + "/"
+			continue
+		}
+		from = below + "\x00"
+	}
+	return nil
+}
+
+// firstPart cuts a key at its first slash; deeper is false where there is none.
+func firstPart(key []byte) (part string, deeper bool) {
+	for i, b := range key {
+		if b == '/' {
+			return string(key[:i]), true
+		}
+	}
+	return string(key), false
+}

@@ -1,0 +1,89 @@
+package kube
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prefix, key string
+		want        Key
+		bad         bool
+	}{
+		"a namespaced object":            {key: "/registry/secrets/ns/name", want: Key{Resource: "secrets", Namespace: "ns", Name: "name"}},
+		"an object without namespace":    {key: "/registry/namespaces/default", want: Key{Resource: "namespaces", Name: "default"}},
+		"a node is stored as minion":     {key: "/registry/minions/n1", want: Key{Resource: "nodes", Name: "n1"}},
+		"a service has specs":            {key: "/registry/services/specs/ns/web", want: Key{Resource: "services", Namespace: "ns", Name: "web"}},
+		"endpoints too":                  {key: "/registry/services/endpoints/ns/web", want: Key{Resource: "endpoints", Namespace: "ns", Name: "web"}},
+		"a built-in group is not stored": {key: "/registry/deployments/ns/web", want: Key{Group: "apps", Resource: "deployments", Namespace: "ns", Name: "web"}},
+		"a custom resource":              {key: "/registry/example.com/widgets/ns/w", want: Key{Group: "example.com", Resource: "widgets", Namespace: "ns", Name: "w"}},
+		"a custom one without namespace": {key: "/registry/example.com/widgets/w", want: Key{Group: "example.com", Resource: "widgets", Name: "w"}},
+		"a name with a colon":            {key: "/registry/clusterroles/system:node", want: Key{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "system:node"}},
+		"another prefix":                 {prefix: "/a/b", key: "/a/b/secrets/ns/name", want: Key{Resource: "secrets", Namespace: "ns", Name: "name"}},
+		"a prefix with a dot":            {prefix: "/kubernetes.io", key: "/kubernetes.io/secrets/ns/name", want: Key{Resource: "secrets", Namespace: "ns", Name: "name"}},
+		"a foreign key":                  {key: "/other/secrets/ns/name", bad: true},
+		"a longer prefix":                {key: "/registry2/secrets/ns/name", bad: true},
+		"no name":                        {key: "/registry/secrets", bad: true},
+		"an empty part":                  {key: "/registry/secrets//name", bad: true},
+		"too deep":                       {key: "/registry/secrets/a/b/c", bad: true},
+		"the compaction record":          {key: "compact_rev_key", bad: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.prefix == "" {
+				tc.prefix = "/registry"
+			}
+			if !tc.bad {
+				tc.want.Prefix = tc.prefix
+			}
+			got, ok := ParseKey(tc.prefix, []byte(tc.key))
+			if got != tc.want || ok == tc.bad {
+				t.Errorf("got %+v, %v; want %+v", got, ok, tc.want)
+			}
+		})
+	}
+}
+
+func TestStoragePrefixesCoverWhatIsParsed(t *testing.T) {
+	for _, key := range []string{
+		"/registry/secrets/ns/n", "/registry/minions/n", "/registry/services/specs/ns/n", "/registry/services/endpoints/ns/n",
+		"/registry/deployments/ns/n", "/registry/ingress/ns/n", "/registry/example.com/widgets/ns/n",
+		"/registry/apiregistration.k8s.io/apiservices/v1.apps", "/registry/controllers/ns/n",
+	} {
+		k, ok := ParseKey("/registry", []byte(key))
+		gr := GroupResource{Group: k.Group, Resource: k.Resource}
+		covered := slices.ContainsFunc(StoragePrefixes("/registry", gr), func(p string) bool {
+			return len(key) > len(p) && key[:len(p)] == p
+		})
+		if !ok || !covered {
+			t.Errorf("%s is %s, looked for below %q", key, k.GroupResource(), StoragePrefixes("/registry", gr))
+		}
+	}
+}
+
+func TestFinder(t *testing.T) {
+	const pod = "k8s\x00pod"
+	for name, tc := range map[string]struct {
+		pairs []string // key, value, ...
+		want  []string
+	}{
+		"one storage value is enough": {[]string{"/registry/secrets/a/b", pod}, []string{"/registry"}},
+		"so are two resources":        {[]string{"/x/y/pods/a/b", "", "/x/y/namespaces/a", ""}, []string{"/x/y"}},
+		"one name alone is not":       {[]string{"/app/secrets/db", "hunter2", "/app/secrets/mail", "x"}, nil},
+		"two control planes":          {[]string{"/t1/pods/a/b", pod, "/t2/pods/a/b", pod}, []string{"/t1", "/t2"}},
+		"a custom resource named secrets": {
+			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", pod}, []string{"/registry"}},
+		"a prefix with a dot": {[]string{"/kubernetes.io/pods/a/b", pod}, []string{"/kubernetes.io"}},
+		"nothing":             {[]string{"foo", "bar"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f Finder
+			for i := 0; i < len(tc.pairs); i += 2 {
+				f.Add([]byte(tc.pairs[i]), []byte(tc.pairs[i+1]))
+			}
+			if got := f.Prefixes(); !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

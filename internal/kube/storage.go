@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Format is how the API server encoded a stored object.
+type Format uint8
+
+// The formats there are. Anything that is none of the others is Unknown; it
+// is never taken for encrypted.
+const (
+	Unknown Format = iota
+	Protobuf
+	JSON
+	CBOR
+	Encrypted
+)
+
+// String is the format's name.
+func (f Format) String() string {
+	switch f {
+	case Protobuf:
+		return "protobuf"
+	case JSON:
+		return "json"
+	case CBOR:
+		return "cbor"
+	case Encrypted:
+		return "encrypted"
+	default:
+		return "unknown"
+	}
+}
+
+// Plain reports whether anybody who has the bytes can read the object.
+func (f Format) Plain() bool { return f == Protobuf || f == JSON || f == CBOR }
+
+const (
+	protobufMagic  = "k8s\x00"
+	encryptedMagic = "k8s:enc:"
+	cborMagic      = "\xd9\xd9\xf7" // the tag of self-described CBOR
+
+	maxName  = 253  // of a key or a provider in the configuration
+	maxKeyID = 1024 // the API server takes no longer one from a plugin
+)
+
+// Storage tells how one value is stored. It holds names only, nothing of the
+// object.
+type Storage struct {
+	Format Format
+	// Provider is "aescbc", "aesgcm", "secretbox", "kms:v1:NAME" or
+	// "kms:v2:NAME"; "" for what is not encrypted.
+	Provider string
+	// Key is the name of the key, or the id that the key management service
+	// gave it. It is "" for KMS v1, which stores none.
+	Key string
+}
+
+// IsKMS reports whether the key is kept by a key management service.
+func (s Storage) IsKMS() bool { return strings.HasPrefix(s.Provider, "kms:") }
+
+// Classify tells how value is stored. It looks at the beginning of the value,
+// and for KMS v2 at the fields around the encrypted data.
+func Classify(value []byte) Storage {
+	switch {
+	case bytes.HasPrefix(value, []byte(protobufMagic)):
+		return Storage{Format: Protobuf}
+	case bytes.HasPrefix(value, []byte(encryptedMagic)):
+		s, _ := splitEncrypted(value)
+		return s
+	case bytes.HasPrefix(value, []byte(cborMagic)):
+		return Storage{Format: CBOR}
+	case len(value) > 1 && value[0] == '{' && isJSONObject(value[1:]):
+		return Storage{Format: JSON}
+	}
+	return Storage{}
+}
+
+// isStorage reports whether value begins as only an API server's values do.
+func isStorage(value []byte) bool {
+	return bytes.HasPrefix(value, []byte(protobufMagic)) || bytes.HasPrefix(value, []byte(encryptedMagic))
+}
+
+// isJSONObject reports whether an object may begin with rest after its brace.
+func isJSONObject(rest []byte) bool {
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	return len(rest) > 0 && (rest[0] == '"' || rest[0] == '}')
+}
+
+// splitEncrypted reads the prefix k8s:enc:PROVIDER:VERSION:NAME: and returns
+// what follows it. A prefix that no API server writes makes the value Unknown.
+func splitEncrypted(value []byte) (Storage, []byte) {
+	rest := value[len(encryptedMagic):]
+	provider, rest, ok1 := cutName(rest)
+	version, rest, ok2 := cutName(rest)
+	name, rest, ok3 := cutName(rest)
+	if !ok1 || !ok2 || !ok3 {
+		return Storage{}, nil
+	}
+	switch provider + ":" + version {
+	case "aescbc:v1", "aesgcm:v1", "secretbox:v1":
+		return Storage{Format: Encrypted, Provider: provider, Key: name}, rest
+	case "kms:v1":
+		return Storage{Format: Encrypted, Provider: "kms:v1:" + name}, rest
+	case "kms:v2":
+		e, err := parseEnvelope(rest)
+		if err != nil {
+			return Storage{}, nil
+		}
+		return Storage{Format: Encrypted, Provider: "kms:v2:" + name, Key: e.keyID}, rest
+	}
+	return Storage{}, nil
+}
+
+// cutName cuts a name off the part of a prefix up to the next colon.
+func cutName(b []byte) (string, []byte, bool) {
+	i := bytes.IndexByte(b[:min(len(b), maxName+1)], ':')
+	if i <= 0 || !printable(b[:i]) {
+		return "", nil, false
+	}
+	return string(b[:i]), b[i+1:], true
+}
+
+// envelope is what KMS v2 stores around an object. Its slices are parts of
+// the value it was read from.
+type envelope struct {
+	data        []byte // encrypted by the data encryption key
+	keyID       string // of the key encryption key
+	dek         []byte // the data encryption key or its seed, encrypted by the plugin
+	annotations [][]byte
+	seed        bool // dek is a seed from which each object's key is derived
+}
+
+// parseEnvelope reads the protobuf message that follows the prefix of KMS v2.
+func parseEnvelope(b []byte) (envelope, error) {
+	var e envelope
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return envelope{}, errEnvelope
+		}
+		b = b[n:]
+		n = protowire.ConsumeFieldValue(num, typ, b)
+		if n < 0 {
+			return envelope{}, errEnvelope
+		}
+		if err := e.set(num, typ, b[:n]); err != nil {
+			return envelope{}, err
+		}
+		b = b[n:]
+	}
+	if e.keyID == "" || len(e.data) == 0 || len(e.dek) == 0 {
+		return envelope{}, errEnvelope
+	}
+	return e, nil
+}
+
+// set takes over one field; field holds its encoded value.
+func (e *envelope) set(num protowire.Number, typ protowire.Type, field []byte) error {
+	if num == 5 && typ == protowire.VarintType {
+		v, _ := protowire.ConsumeVarint(field)
+		e.seed = v == 1
+		if v > 1 {
+			return errEnvelope
+		}
+		return nil
+	}
+	if num < 1 || num > 4 {
+		return nil // a later API server may add fields
+	}
+	if typ != protowire.BytesType {
+		return errEnvelope
+	}
+	content, _ := protowire.ConsumeBytes(field)
+	switch num {
+	case 1:
+		e.data = content
+	case 2:
+		if len(content) > maxKeyID || !utf8.Valid(content) || bytes.IndexFunc(content, isControl) >= 0 {
+			return errEnvelope
+		}
+		e.keyID = string(content)
+	case 3:
+		e.dek = content
+	case 4:
+		e.annotations = append(e.annotations, content)
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }

@@ -1,0 +1,83 @@
+package mvccdb
+
+import "hash/maphash"
+
+// Keys maps the keys of users to numbers, in 16 bytes of memory a key: it
+// keeps a hash of 96 random bits in place of each key. Two of a billion keys
+// fall together once in ten billion tries.
+type Keys struct {
+	seeds [2]maphash.Seed
+	slots []keySlot
+	count int
+}
+
+// KeyID stands for a key in one Keys.
+type KeyID struct {
+	high uint64
+	low  uint32
+}
+
+type keySlot struct {
+	id    KeyID
+	value uint32
+}
+
+const firstSlots = 1 << 10
+
+// NewKeys returns an empty table.
+func NewKeys() *Keys {
+	return &Keys{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, slots: make([]keySlot, firstSlots)}
+}
+
+// ID returns what stands for key. It may be called on all cores at once, also
+// while another one uses Set.
+func (k *Keys) ID(key []byte) KeyID {
+	id := KeyID{high: maphash.Bytes(k.seeds[0], key), low: uint32(maphash.Bytes(k.seeds[1], key))}
+	if id == (KeyID{}) {
+		id.low = 1 // the zero value marks a free slot
+	}
+	return id
+}
+
+// Len returns the number of keys.
+func (k *Keys) Len() int { return k.count }
+
+// Set gives a key a value and returns the one it had.
+func (k *Keys) Set(id KeyID, value uint32) (before uint32, known bool) {
+	if k.count >= len(k.slots)/4*3 {
+		k.grow()
+	}
+	s := k.find(id)
+	before, known = s.value, s.id == id
+	*s = keySlot{id: id, value: value}
+	if !known {
+		k.count++
+	}
+	return before, known
+}
+
+// Get returns the value of a key.
+func (k *Keys) Get(id KeyID) (value uint32, known bool) {
+	s := k.find(id)
+	return s.value, s.id == id
+}
+
+// find returns the slot of a key, or the free one that it would get.
+func (k *Keys) find(id KeyID) *keySlot {
+	mask := uint64(len(k.slots) - 1)
+	for i := id.high & mask; ; i = (i + 1) & mask {
+		if s := &k.slots[i]; s.id == id || s.id == (KeyID{}) {
+			return s
+		}
+	}
+}
+
+func (k *Keys) grow() {
+	old := k.slots
+	k.slots = make([]keySlot, 2*len(old))
+	for _, s := range old {
+		if s.id != (KeyID{}) {
+			*k.find(s.id) = s
+		}
+	}
+}
