@@ -1,0 +1,90 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/etcdkit/etcdkit/commands"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/embedded"
+)
+
+// The test binary is installed under each of its names, so that scripts go
+// through the users' argv[0] dispatch.
+func TestMain(m *testing.M) {
+	run := func() {
+		signal.Ignore(syscall.SIGPIPE)
+		ctx, stop := cli.NotifyContext(context.Background())
+		context.AfterFunc(ctx, stop)
+		os.Exit(commands.Main(ctx, os.Args, cli.System()))
+	}
+	testscript.Main(m, map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run})
+}
+
+// TestScripts runs the command lines of testdata/script. Each script has its
+// own one-member cluster at $ENDPOINT when it asks for one with a first line
+// "# cluster".
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			// Nobody's own configuration, journal or terminal.
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits":   exits,
+			"cluster": cluster,
+		},
+	})
+}
+
+// cluster starts a throwaway cluster: "cluster [MEMBERS]". Its endpoints are in
+// $ENDPOINTS, each alone in $ENDPOINT1 and so on, and etcdkit uses them.
+func cluster(ts *testscript.TestScript, neg bool, args []string) {
+	members := 1
+	if len(args) == 1 {
+		n, err := strconv.Atoi(args[0])
+		ts.Check(err)
+		members = n
+	}
+	c, err := embedded.Start(context.Background(), embedded.Options{Members: members})
+	ts.Check(err)
+	ts.Defer(func() { _ = c.Close() })
+	ts.Setenv("ENDPOINTS", strings.Join(c.Endpoints(), ","))
+	ts.Setenv("ETCDCTL_ENDPOINTS", strings.Join(c.Endpoints(), ","))
+	for i, m := range c.Members {
+		ts.Setenv("ENDPOINT"+strconv.Itoa(i+1), m.Endpoint())
+	}
+}
+
+// exits runs a command and compares its exit code: "exits CODE CMD ARG...".
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE CMD [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
