@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -152,9 +153,11 @@ func (c *Cluster) Dir() string { return c.dir }
 // Close stops every member and removes the folder that Start created. A
 // folder given by the caller stays.
 func (c *Cluster) Close() error {
+	var g sync.WaitGroup
 	for _, m := range c.Members {
-		m.Stop()
+		g.Go(m.Stop) // one after the other, each would wait for its peers
 	}
+	g.Wait()
 	for _, r := range c.reserved {
 		r.release()
 	}
