@@ -60,6 +60,7 @@ func newRoot(a *app.App) *cobra.Command {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetIn(a.In)
+	root.AddGroup(ctl.Groups()...)
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(utl.Native(a)...)
 	root.AddCommand(newPlaygroundCmd(a))

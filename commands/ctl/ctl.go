@@ -1,24 +1,102 @@
 // Package ctl holds etcdctl's commands, each once, for two dialects: upstream's
 // under the name etcdctl, and etcdkit's own in its tree.
+//
+// A command is a constructor that takes the tree, in a file of its own. It
+// reads flags, makes one request and lists the forms of the result; the tree
+// connects, prints and reports by its dialect.
 package ctl
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 )
 
+// The groups of the root's help page.
+const (
+	groupKV          = "kv"
+	groupMaintenance = "cluster maintenance"
+	groupConcurrency = "concurrency"
+	groupAuth        = "authentication"
+	groupUtility     = "utility"
+)
+
+// Groups returns the groups that the commands are in, for the root of a tree.
+func Groups() []*cobra.Group {
+	return []*cobra.Group{
+		{ID: groupKV, Title: "Key-value commands"},
+		{ID: groupMaintenance, Title: "Cluster maintenance commands"},
+		{ID: groupConcurrency, Title: "Concurrency commands"},
+		{ID: groupAuth, Title: "Authentication commands"},
+		{ID: groupUtility, Title: "Utility commands"},
+	}
+}
+
 // New returns the etcdctl tree and what reports its errors.
 func New(env *cli.Env) (*cobra.Command, func(error) int) {
-	a := app.New("etcdctl", cli.Upstream, env)
+	t := &tree{App: app.New("etcdctl", cli.Upstream, env)}
 	root := &cobra.Command{
 		Use: "etcdctl", Short: "A simple command line client for etcd3.",
 		SuggestFor: []string{"etcdctl"},
 	}
-	a.Global.Bind(root.PersistentFlags(), a.Dialect)
-	return root, a.Report
+	// No SetOut: cobra would move the usage after a bad flag to standard output.
+	root.SetErr(env.Err)
+	root.SetIn(env.In)
+	global := root.PersistentFlags()
+	t.Global.Bind(global, t.Dialect)
+	completeFlag(root, "write-out", upstreamFormats()...)
+	root.AddGroup(Groups()...)
+	root.AddCommand(inUpstreamOrder(append(keyCommands(t), clusterCommands(t)...))...)
+	root.SetHelpCommandGroupID(groupUtility)
+
+	global.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+	root.Flags().BoolP("help", "h", false, "help for etcdctl")
+	root.Flags().Lookup("help").Hidden = true
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		fmt.Fprintln(cmd.OutOrStdout(), `Use "etcdctl options" for a list of global command-line options (applies to all commands).`)
+	})
+	return root, t.report
 }
 
 // Native returns etcdctl's commands for the etcdkit tree.
-func Native(*app.App) []*cobra.Command { return nil }
+func Native(a *app.App) []*cobra.Command {
+	t := &tree{App: a}
+	return append(keyCommands(t), clusterCommands(t)...)
+}
+
+// keyCommands are the commands that deal with keys, leases and locks.
+func keyCommands(t *tree) []*cobra.Command {
+	return []*cobra.Command{
+		newPutCmd(t),
+	}
+}
+
+// inUpstreamOrder sorts the commands as upstream adds them: suggestions after a
+// misspelt name come in that order.
+func inUpstreamOrder(cmds []*cobra.Command) []*cobra.Command {
+	order := []string{
+		"get", "put", "del", "txn", "compaction", "alarm", "defrag", "endpoint", "move-leader", "watch", "version", "lease",
+		"member", "snapshot", "make-mirror", "lock", "elect", "auth", "user", "role", "check", "completion", "downgrade", "options",
+	}
+	slices.SortStableFunc(cmds, func(a, b *cobra.Command) int {
+		return slices.Index(order, a.Name()) - slices.Index(order, b.Name())
+	})
+	return cmds
+}
+
+// completeFlag makes shells complete the values of a flag.
+func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values, cobra.ShellCompDirectiveDefault
+	})
+	if err != nil {
+		panic(err) // a flag that does not exist: wrong code, seen by every test
+	}
+}

@@ -22,3 +22,7 @@ func (d Dialect) RefusesEarly() bool { return d == Native }
 // DiagnosesConnections reports whether a connection that cannot be made is
 // given up within a second and explained. Upstream retries until its timeout.
 func (d Dialect) DiagnosesConnections() bool { return d == Native }
+
+// IgnoresExtraArguments reports whether arguments that a command does not take
+// are passed over. Natively they are wrong usage.
+func (d Dialect) IgnoresExtraArguments() bool { return d == Upstream }

@@ -1,0 +1,9 @@
+package ctl
+
+import "github.com/spf13/cobra"
+
+// clusterCommands are the commands that deal with members, users and the tool
+// itself.
+func clusterCommands(*tree) []*cobra.Command {
+	return []*cobra.Command{}
+}

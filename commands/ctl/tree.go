@@ -1,0 +1,132 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// tree is what the commands of one program share.
+type tree struct {
+	*app.App
+	cmd *cobra.Command // the one that runs, nil before
+}
+
+func (t *tree) upstream() bool { return t.Dialect == cli.Upstream }
+
+// run adapts fn to cobra in either dialect. What fails before it is told by
+// cobra under upstream's name, what fails in it by report.
+func (t *tree) run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		t.cmd = cmd
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		err := t.Run(fn)(cmd, args)
+		if errors.Is(err, syscall.EPIPE) {
+			return &cli.ChildExit{Code: 128 + int(syscall.SIGPIPE)} // as if the signal had ended us: the reader has seen enough
+		}
+		return err
+	}
+}
+
+// group returns a command that only holds others. Under upstream's name an
+// unknown subcommand shows the help and succeeds, else it is wrong usage.
+func (t *tree) group(use, short, long, groupID string, subs ...*cobra.Command) *cobra.Command {
+	if t.upstream() {
+		c := &cobra.Command{Use: use, Short: short, Long: long, GroupID: groupID}
+		c.AddCommand(subs...)
+		return c
+	}
+	c := t.Group(use, long, subs...)
+	c.GroupID = groupID
+	return c
+}
+
+// offer declares the formats that cmd has beyond simple, table, json and yaml,
+// where formats are refused before anything is sent.
+func (t *tree) offer(cmd *cobra.Command, more ...output.Format) *cobra.Command {
+	if t.Dialect.RefusesEarly() {
+		return app.Formats(cmd, append(output.Standard(), more...)...)
+	}
+	return cmd
+}
+
+// tooMany refuses arguments beyond the first n, which upstream ignores.
+func (t *tree) tooMany(args []string, n int) error {
+	if t.Dialect.IgnoresExtraArguments() || len(args) <= n {
+		return nil
+	}
+	return cli.Usagef("%s takes %d arguments at most, not %d", t.cmd.CommandPath(), n, len(args))
+}
+
+// Exit codes of etcdctl. Natively they are the kinds of codeError.Unwrap.
+const (
+	exitError         = 1
+	exitBadConnection = 2
+	exitInvalidInput  = 3
+	exitBadFeature    = 4
+	exitInterrupted   = 5
+	exitBadArgs       = 128
+)
+
+// codeError is an error whose exit code upstream has chosen.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+
+// Unwrap also tells the kind of the error in the native dialect.
+func (e *codeError) Unwrap() []error {
+	switch e.code {
+	case exitBadArgs, exitInvalidInput, exitBadFeature:
+		return []error{e.err, cli.ErrUsage}
+	}
+	return []error{e.err}
+}
+
+// code is the short form of a codeError with new words.
+func code(code int, format string, args ...any) error {
+	return &codeError{code, fmt.Errorf(format, args...)}
+}
+
+// badArgs is the commonest codeError: wrong arguments.
+func badArgs(format string, args ...any) error { return code(exitBadArgs, format, args...) }
+
+// errTold is for failures that the user has been told of already.
+var errTold = errors.New("already told")
+
+// report tells err to etcdctl's user and returns the exit code.
+func (t *tree) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	if child, ok := errors.AsType[*cli.ChildExit](err); ok {
+		return child.Code
+	}
+	if s := cli.Signal(err); s != 0 {
+		return 128 + int(s)
+	}
+	if t.cmd != nil && !errors.Is(err, errTold) { // else cobra has told it
+		fmt.Fprintln(t.Err, "Error:", err)
+	}
+	if coded, ok := errors.AsType[*codeError](err); ok {
+		return coded.code
+	}
+	return exitError
+}
+
+// long picks the long help text of the dialect.
+func (t *tree) long(upstream, native string) string {
+	if t.upstream() {
+		return upstream
+	}
+	return native
+}
