@@ -43,6 +43,9 @@ func programFor(argv0 string, env *cli.Env) program {
 	return program{newRoot(a), a.Report}
 }
 
+// Tree returns the command tree of a program, for documentation.
+func Tree(name string, env *cli.Env) *cobra.Command { return programFor(name, env).root }
+
 // newRoot returns the etcdkit tree.
 func newRoot(a *app.App) *cobra.Command {
 	root := &cobra.Command{
