@@ -1,0 +1,146 @@
+package health
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Certificate is a certificate in use at a URL.
+type Certificate struct {
+	URL      string    `json:"url"`
+	Use      string    `json:"use"` // server, peer, client
+	Subject  string    `json:"subject"`
+	NotAfter time.Time `json:"notAfter"`
+	Issuer   string    `json:"issuer"`
+}
+
+// handshakes gathers the certificates of the member's client and peer URLs.
+func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) {
+	urls := slices.DeleteFunc(slices.Concat([]string{p.Endpoint}, p.ClientURLs, p.PeerURLs), func(u string) bool {
+		return !strings.HasPrefix(u, "https://")
+	})
+	slices.Sort(urls)
+	urls = slices.Compact(urls)
+	if len(urls) == 0 {
+		return // nothing is encrypted, so there is no certificate to expire
+	}
+	if doors.Handshake == nil {
+		p.gap(KindCerts, "not asked for")
+		return
+	}
+	found := make([][]Certificate, len(urls))
+	errs := make([]error, len(urls))
+	var wg sync.WaitGroup
+	for i, u := range urls {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, opts.timeout())
+			defer cancel()
+			found[i], errs[i] = doors.Handshake(ctx, u)
+		})
+	}
+	wg.Wait()
+	for i, u := range urls {
+		if errs[i] != nil {
+			p.gap(KindCerts, "%v", errs[i])
+			continue
+		}
+		for _, c := range found[i] {
+			if slices.Contains(p.PeerURLs, u) && c.Use == "server" {
+				c.Use = "peer"
+			}
+			p.Certs = append(p.Certs, c)
+		}
+	}
+}
+
+// Handshaker returns a Doors.Handshake that connects with cfg. The server's
+// chain is looked at, not trusted: an expired certificate must be seen, not
+// refused.
+func Handshaker(cfg *tls.Config) func(context.Context, string) ([]Certificate, error) {
+	return func(ctx context.Context, target string) ([]Certificate, error) {
+		u, err := url.Parse(target)
+		if err != nil {
+			return nil, fmt.Errorf("read certificate: %w", err)
+		}
+		var chain []*x509.Certificate
+		conf := &tls.Config{MinVersion: tls.VersionTLS12}
+		if cfg != nil {
+			conf = cfg.Clone()
+		}
+		conf.InsecureSkipVerify = true
+		conf.VerifyConnection = nil
+		conf.VerifyPeerCertificate = func(raw [][]byte, _ [][]*x509.Certificate) error {
+			chain, err = parseChain(raw)
+			return err
+		}
+		dialer := &tls.Dialer{NetDialer: &net.Dialer{}, Config: conf}
+		conn, dialErr := dialer.DialContext(ctx, "tcp", u.Host)
+		if dialErr == nil {
+			_ = conn.Close()
+		}
+		// A server may refuse us after it showed its certificate, which is
+		// what peer URLs do to a client's certificate.
+		if len(chain) == 0 {
+			return nil, fmt.Errorf("read certificate of %s: %w", target, dialErr)
+		}
+		return append(inUse(target, chain), own(target, conf)...), nil
+	}
+}
+
+func parseChain(raw [][]byte) ([]*x509.Certificate, error) {
+	var chain []*x509.Certificate
+	for _, der := range raw {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("parse certificate: %w", err)
+		}
+		chain = append(chain, c)
+	}
+	return chain, nil
+}
+
+// inUse tells the server's own certificate. The chain is as good as the
+// certificate in it that expires first.
+func inUse(target string, chain []*x509.Certificate) []Certificate {
+	c := certificate(target, "server", chain[0])
+	for _, issuer := range chain[1:] {
+		if issuer.NotAfter.Before(c.NotAfter) {
+			c.NotAfter, c.Subject = issuer.NotAfter.UTC(), issuer.Subject.String()
+		}
+	}
+	return []Certificate{c}
+}
+
+// own tells the certificates that the caller itself would show.
+func own(target string, cfg *tls.Config) []Certificate {
+	pairs := cfg.Certificates
+	if cfg.GetClientCertificate != nil {
+		if pair, err := cfg.GetClientCertificate(&tls.CertificateRequestInfo{}); err == nil && pair != nil {
+			pairs = []tls.Certificate{*pair}
+		}
+	}
+	var out []Certificate
+	for _, pair := range pairs {
+		if len(pair.Certificate) == 0 {
+			continue
+		}
+		if c, err := x509.ParseCertificate(pair.Certificate[0]); err == nil {
+			out = append(out, certificate(target, "client", c))
+		}
+	}
+	return out
+}
+
+func certificate(target, use string, c *x509.Certificate) Certificate {
+	return Certificate{
+		URL: target, Use: use, Subject: c.Subject.String(), Issuer: c.Issuer.String(), NotAfter: c.NotAfter.UTC(),
+	}
+}

@@ -1,0 +1,267 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Operator is the part of *clientv3.Client that maintenance uses on one
+// member.
+type Operator interface {
+	Client
+	Defragment(ctx context.Context, endpoint string) (*clientv3.DefragmentResponse, error)
+	MoveLeader(ctx context.Context, id uint64) (*clientv3.MoveLeaderResponse, error)
+	Compact(ctx context.Context, rev int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error)
+}
+
+// Tools are the ways to change a cluster.
+type Tools struct {
+	Doors
+	// Operate opens a client pinned to one endpoint.
+	Operate func(ctx context.Context, endpoint string) (Operator, error)
+	// Lock keeps a second maintenance away. ErrNoLease makes LocalLock stand in.
+	Lock func(ctx context.Context, ttl time.Duration) (Lock, error)
+	// LocalLock keeps a second maintenance from this host away.
+	LocalLock func() (Lock, error)
+	// Planned, if set, is told the plan before anything is done.
+	Planned func(plan []Action)
+	// Starting and Done, if set, are told of each step as it happens.
+	Starting func(action, member string)
+	Done     func(step Step)
+}
+
+// Outcome is what was planned and what was done. Leftover says what was
+// planned and not reached.
+type Outcome struct {
+	Plan     []Action `json:"plan"`
+	Steps    []Step   `json:"steps"`
+	Leftover []string `json:"leftover"`
+	Lock     string   `json:"lock"` // etcd, local, none
+}
+
+// run is a maintenance in progress.
+type run struct {
+	tools     Tools
+	endpoints []string
+	opts      DefragOptions
+	out       *Outcome
+	lock      Lock
+}
+
+// Defrag defragments the members that PlanDefrag chooses, one at a time, the
+// leader last and after it handed leadership on. Between two members the
+// cluster must be well. A cancelled ctx stops before the next step: one that
+// the server is already at is waited for. The outcome is whole whatever the
+// error.
+func Defrag(ctx context.Context, tools Tools, endpoints []string, opts DefragOptions) (*Outcome, error) {
+	r := &run{tools: tools, endpoints: endpoints, opts: opts}
+	r.out = &Outcome{Plan: []Action{}, Steps: []Step{}, Leftover: []string{}, Lock: "none"}
+	facts, err := r.look(ctx)
+	if err != nil {
+		return r.out, err
+	}
+	r.out.Plan, err = PlanDefrag(facts, opts)
+	if opts.Compact {
+		r.out.Plan = slices.Insert(r.out.Plan, 0, compaction(facts, opts.Keep))
+	}
+	if tools.Planned != nil {
+		tools.Planned(r.out.Plan)
+	}
+	if err != nil {
+		return r.out, err
+	}
+	if !slices.ContainsFunc(r.out.Plan, func(a Action) bool { return a.Action != "skip" }) {
+		return r.out, nil
+	}
+	if err := r.takeLock(ctx, facts); err != nil {
+		return r.out, err
+	}
+	err = r.all(ctx, facts)
+	return r.out, errors.Join(err, r.lock.Release(ctx))
+}
+
+// look gathers what the gates need: no metrics, no certificates.
+func (r *run) look(ctx context.Context) (Facts, error) {
+	doors := r.tools.Doors
+	doors.Handshake = nil
+	facts, err := Gather(ctx, doors, r.endpoints, Options{Reads: 1})
+	if err == nil && !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Status != nil }) {
+		err = fmt.Errorf("%w: no endpoint answered", ErrUnknown)
+		if len(facts.Members) > 0 {
+			err = fmt.Errorf("%w: %s", err, facts.Members[0].Error)
+		}
+	}
+	return facts, err
+}
+
+// do runs one step, reports it and remembers it.
+func (r *run) do(action, member string, fn func() (detail string, err error)) error {
+	if r.tools.Starting != nil {
+		r.tools.Starting(action, member)
+	}
+	start := time.Now()
+	detail, err := fn()
+	step := Step{Action: action, Member: member, OK: err == nil, Detail: detail, TookSeconds: time.Since(start).Seconds()}
+	if err != nil {
+		step.Detail = err.Error()
+		err = fmt.Errorf("%s %s: %w", action, member, err)
+	}
+	r.out.Steps = append(r.out.Steps, step)
+	if r.tools.Done != nil {
+		r.tools.Done(step)
+	}
+	return err
+}
+
+// all works through the plan. Who leads is looked at before each member, for
+// an election may have changed it since the plan was made.
+func (r *run) all(ctx context.Context, facts Facts) error {
+	if r.opts.Compact {
+		if err := r.do("compact", "", func() (string, error) { return r.compact(ctx, facts) }); err != nil {
+			return err
+		}
+	}
+	var pending []Action
+	for _, a := range r.out.Plan {
+		if a.Action == "defrag" {
+			pending = append(pending, a)
+		}
+	}
+	defer func() {
+		for _, a := range pending {
+			r.out.Leftover = append(r.out.Leftover, a.Member)
+		}
+	}()
+	var failures []error
+	for first := true; len(pending) > 0; first = false {
+		facts, err := r.gate(ctx, facts, first)
+		if err != nil {
+			return errors.Join(append(failures, err)...)
+		}
+		next, leads := choose(pending, leaderID(facts.Members))
+		err = r.one(ctx, facts, next, leads)
+		if err == nil || r.opts.ContinueOnError {
+			pending = slices.DeleteFunc(pending, func(a Action) bool { return a.id == next.id })
+		}
+		if err != nil {
+			failures = append(failures, err)
+		}
+		if err != nil && !r.opts.ContinueOnError {
+			break
+		}
+	}
+	if len(pending) == 0 && len(failures) == 0 {
+		_, err := r.gate(ctx, facts, true) // the last member must be well again, too
+		return err
+	}
+	return errors.Join(failures...)
+}
+
+// choose takes the next member: the leader only when nobody else is left.
+func choose(pending []Action, leader uint64) (next Action, leads bool) {
+	for _, a := range pending {
+		if a.id != leader {
+			return a, false
+		}
+	}
+	return pending[0], true
+}
+
+// one defragments one member, after taking leadership from it.
+func (r *run) one(ctx context.Context, facts Facts, a Action, leads bool) error {
+	if leads && VotingOf(facts.Members).Voters > 1 {
+		err := r.do("move-leader", a.Member, func() (string, error) {
+			to, err := MoveLeader(ctx, r.tools, facts, a.id, nil)
+			return "to " + to, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.do("defrag", a.Member, func() (string, error) { return r.defragment(ctx, facts, a) })
+}
+
+// defragment runs one defragmentation to its end, even when ctx ends: the
+// server goes on anyway, and leaving now would leave the next step to chance.
+func (r *run) defragment(ctx context.Context, facts Facts, a Action) (string, error) {
+	client, err := r.tools.Operate(ctx, a.endpoint)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = client.Close() }()
+	before := facts.Members[slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == a.id })].Status
+	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound(before.SizeBytes))
+	defer cancel()
+	err = Attended(running, client, r.opts.StallTimeout, func(ctx context.Context) error {
+		_, err := client.Defragment(ctx, a.endpoint)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w (the server may still be working; see etcd_disk_defrag_inflight in its metrics)", err)
+	}
+	after, err := statusWithin(running, client, a.endpoint)
+	if err != nil {
+		return "", fmt.Errorf("look at the result: %w", err)
+	}
+	return fmt.Sprintf("%s to %s, %s back", Bytes(before.SizeBytes), Bytes(after.DbSize), Bytes(max(0, before.SizeBytes-after.DbSize))), nil
+}
+
+func statusWithin(ctx context.Context, client Client, endpoint string) (*clientv3.StatusResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	return client.Status(ctx, endpoint)
+}
+
+// bound is the longest that a defragmentation may take at all: a hundred
+// times slower than the forecast, and never less than ten minutes.
+func bound(size int64) time.Duration { return 10*time.Minute + 100*forecast(size) }
+
+const (
+	defaultStallTimeout = 30 * time.Second
+	lifeInterval        = time.Second
+)
+
+// Attended runs a long request and asks the member for signs of life
+// meanwhile, through a read that needs neither quorum nor the database: a
+// member that defragments answers nothing else. The request is given up when
+// none came for stall.
+func Attended(ctx context.Context, client Client, stall time.Duration, request func(context.Context) error) error {
+	if stall <= 0 {
+		stall = defaultStallTimeout
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- request(ctx) }()
+	ticker := time.NewTicker(min(lifeInterval, stall/4))
+	defer ticker.Stop()
+	alive := time.Now()
+	for {
+		select {
+		case err := <-done:
+			if cause := context.Cause(ctx); err != nil && cause != nil {
+				return cause
+			}
+			return err
+		case <-ticker.C:
+			if lives(ctx, client, stall) {
+				alive = time.Now()
+			}
+			if since := time.Since(alive); since >= stall {
+				cancel(fmt.Errorf("no sign of life for %s", since.Round(time.Second)))
+			}
+		}
+	}
+}
+
+func lives(ctx context.Context, client Client, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within/2)
+	defer cancel()
+	_, err := client.MemberList(ctx, clientv3.WithSerializable())
+	return err == nil || refused(err)
+}

@@ -1,0 +1,223 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	defaultGateTimeout = 2 * time.Minute
+	gateInterval       = 500 * time.Millisecond
+	minLockTTL         = time.Minute
+)
+
+// gate waits until the cluster is as well as it was in facts, and returns
+// what it saw. Before the first member there is no pause.
+func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) {
+	if !first && r.opts.Pause > 0 {
+		if err := r.wait(ctx, r.opts.Pause); err != nil {
+			return facts, err
+		}
+	}
+	limit := r.opts.GateTimeout
+	if limit <= 0 {
+		limit = defaultGateTimeout
+	}
+	deadline := time.Now().Add(limit)
+	for {
+		if err := r.mayGoOn(ctx); err != nil {
+			return facts, err
+		}
+		seen, err := r.look(ctx)
+		if err == nil {
+			if err = passes(facts, seen, r.opts); err == nil {
+				return seen, nil
+			}
+		}
+		if time.Now().After(deadline) || errors.Is(err, errGone) {
+			return facts, fmt.Errorf("wait for the cluster to be well: %w", err)
+		}
+		if err := r.wait(ctx, gateInterval); err != nil {
+			return facts, err
+		}
+	}
+}
+
+// errGone is a member that is no longer in the cluster: no waiting helps.
+var errGone = errors.New("the members have changed")
+
+// passes is the gate's judgement: nothing critical, everybody there who was
+// there before, and everybody caught up.
+func passes(before, now Facts, opts DefragOptions) error {
+	for _, was := range before.Members {
+		i := slices.IndexFunc(now.Members, func(m Member) bool { return m.ID == was.ID && m.Endpoint == was.Endpoint })
+		switch {
+		case was.Status == nil || !was.Listed:
+			continue
+		case i < 0 || !now.Members[i].Listed:
+			return fmt.Errorf("%w: %s is gone", errGone, was.Label())
+		case now.Members[i].Status == nil:
+			return fmt.Errorf("%s does not answer: %s", was.Label(), now.Members[i].Error)
+		}
+	}
+	report := Judge(now, Options{NoSpace: opts.NoSpace})
+	for _, p := range report.Problems {
+		// A quota nearly used up is why we are here.
+		if p.Severity == Critical && p.Check != KindQuota {
+			return fmt.Errorf("%w: %s", ErrUnhealthy, strings.TrimPrefix(p.Member+": "+p.Evidence, ": "))
+		}
+	}
+	if voting := VotingOf(now.Members); voting.Alive < voting.Voters && voting.CanLose() == 0 && !opts.Force {
+		return fmt.Errorf("%w: %s", ErrRefused, voting)
+	}
+	return caughtUp(now)
+}
+
+// caughtUp reports whether every member has applied nearly all that any has
+// committed.
+func caughtUp(facts Facts) error {
+	const near = 1000
+	var highest uint64
+	for _, m := range facts.Members {
+		if m.Status != nil && m.Listed {
+			highest = max(highest, m.Status.Index)
+		}
+	}
+	for _, m := range facts.Members {
+		if m.Status != nil && m.Listed && m.Status.Applied+near < highest {
+			return fmt.Errorf("%s is %d entries behind", m.Label(), highest-m.Status.Applied)
+		}
+	}
+	return nil
+}
+
+// mayGoOn reports a signal or a lost lock.
+func (r *run) mayGoOn(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if r.lock == nil {
+		return nil
+	}
+	select {
+	case <-r.lock.Lost():
+		return fmt.Errorf("%w: it was lost, so another maintenance may have begun", ErrLocked)
+	default:
+		return nil
+	}
+}
+
+func (r *run) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// takeLock takes the lock in etcd, or the local one where etcd grants no
+// lease, and makes sure that no member is at work already.
+func (r *run) takeLock(ctx context.Context, facts Facts) error {
+	longest := time.Duration(0)
+	for _, a := range r.out.Plan {
+		longest = max(longest, time.Duration(a.PauseSeconds*float64(time.Second)))
+	}
+	lock, err := r.tools.Lock(ctx, minLockTTL+3*longest)
+	r.out.Lock = "etcd"
+	if errors.Is(err, ErrNoLease) && r.tools.LocalLock != nil {
+		r.out.Lock = "local"
+		lock, err = r.tools.LocalLock()
+	}
+	if err != nil {
+		r.out.Lock = "none"
+		return err
+	}
+	r.lock = lock
+	if err := r.idle(ctx, facts); err != nil {
+		return errors.Join(err, lock.Release(ctx))
+	}
+	return nil
+}
+
+// idle looks into the metrics whether a member defragments, which others'
+// tools do without our lock, or serves a snapshot, which a defragmentation
+// would wait for with the whole member standing still.
+func (r *run) idle(ctx context.Context, facts Facts) error {
+	if r.tools.Scrape == nil {
+		return nil
+	}
+	for _, a := range r.out.Plan {
+		if a.Action != "defrag" {
+			continue
+		}
+		page, err := r.scrape(ctx, a.endpoint)
+		switch {
+		case err != nil:
+			continue // metrics are not required
+		case page.value(metricDefrag) > 0:
+			return fmt.Errorf("%w: %s is being defragmented already", ErrRefused, a.Member)
+		case page.snapshots() > 0 && !r.opts.Force:
+			return fmt.Errorf("%w: %s is serving a snapshot, which would make it stand still until that ends", ErrRefused, a.Member)
+		}
+	}
+	return nil
+}
+
+func (r *run) scrape(ctx context.Context, endpoint string) (Samples, error) {
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	return r.tools.Scrape(ctx, endpoint)
+}
+
+func compaction(facts Facts, keep int64) Action {
+	return Action{
+		Action: "compact",
+		Detail: fmt.Sprintf("at revision %d, keeping %d: history is what a defragmentation cannot give back", newestRevision(facts)-keep, keep),
+	}
+}
+
+func newestRevision(facts Facts) (rev int64) {
+	for _, m := range facts.Members {
+		if m.Status != nil {
+			rev = max(rev, m.Status.Revision)
+		}
+	}
+	return rev
+}
+
+// compact drops history on all members and waits until the pages are free.
+func (r *run) compact(ctx context.Context, facts Facts) (string, error) {
+	rev := newestRevision(facts) - r.opts.Keep
+	if rev <= 0 {
+		return "nothing to compact", nil
+	}
+	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.Status != nil && !m.Learner })
+	if i < 0 {
+		return "", fmt.Errorf("%w: no voter answers", ErrUnknown)
+	}
+	client, err := r.tools.Operate(ctx, facts.Members[i].Endpoint)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = client.Close() }()
+	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound(facts.Members[i].Status.SizeBytes))
+	defer cancel()
+	err = Attended(running, client, r.opts.StallTimeout, func(ctx context.Context) error {
+		_, err := client.Compact(ctx, rev, clientv3.WithCompactPhysical())
+		return err
+	})
+	if isCompacted(err) {
+		return fmt.Sprintf("revision %d was compacted before", rev), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("at revision %d", rev), nil
+}

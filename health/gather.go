@@ -1,0 +1,427 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Client is the part of *clientv3.Client that gathering uses on one member.
+type Client interface {
+	Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error)
+	MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error)
+	Status(ctx context.Context, endpoint string) (*clientv3.StatusResponse, error)
+	HashKV(ctx context.Context, endpoint string, rev int64) (*clientv3.HashKVResponse, error)
+	Close() error
+}
+
+// Doors are the ways to a cluster. Only Dial is needed; without another, its
+// evidence is a gap.
+type Doors struct {
+	// Dial opens a client pinned to one endpoint. It need not wait for it.
+	Dial func(ctx context.Context, endpoint string) (Client, error)
+	// Explain, if set, replaces the error of an endpoint that did not answer
+	// with one that names the cause.
+	Explain func(ctx context.Context, endpoint string, err error) error
+	// Scrape reads the metrics page of the member at a client URL.
+	Scrape func(ctx context.Context, clientURL string) (Samples, error)
+	// Handshake returns the certificates that are in use at a URL, the
+	// caller's own among them.
+	Handshake func(ctx context.Context, url string) ([]Certificate, error)
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Options says how much evidence to gather, and what is required. The zero
+// value asks every member of the cluster for what it tells about itself.
+type Options struct {
+	Timeout time.Duration // of each request; 0 means 5 s
+	Reads   int           // linearizable reads through each voter; 0 means 5
+	Sample  time.Duration // between two scrapes of the metrics; 0 means no scrape
+	Hash    bool          // compare the members' hashes
+	Only    bool          // the given endpoints, not the other members
+	Quota   int64         // of servers that do not tell theirs; 0 means none
+	Require []Kind        // evidence that must not be missing, beside the required
+	Strict  bool          // degraded is not good enough
+	Limits  Limits
+	NoSpace bool // an armed NOSPACE alarm, and what it entails, is expected
+}
+
+const (
+	defaultTimeout = 5 * time.Second
+	defaultReads   = 5
+)
+
+func (o Options) timeout() time.Duration {
+	if o.Timeout > 0 {
+		return o.Timeout
+	}
+	return defaultTimeout
+}
+
+// probe is one endpoint being asked: its facts, and the client they came by.
+type probe struct {
+	Member
+	client Client
+	list   *clientv3.MemberListResponse
+	gaps   []Gap
+}
+
+func (p *probe) gap(c Kind, format string, args ...any) {
+	p.gaps = append(p.gaps, Gap{Member: p.Label(), Check: c, Reason: fmt.Sprintf(format, args...)})
+}
+
+// Gather asks every member at once. Results are in the order of the member
+// list; endpoints that answered as no listed member follow.
+func Gather(ctx context.Context, doors Doors, endpoints []string, opts Options) (Facts, error) {
+	if len(endpoints) == 0 {
+		return Facts{}, errors.New("gather facts: no endpoint given")
+	}
+	now := doors.Now
+	if now == nil {
+		now = time.Now
+	}
+	facts := Facts{Time: now().UTC(), Members: []Member{}, Gaps: []Gap{}}
+	probes := contact(ctx, doors, endpoints, opts)
+	defer func() { closeAll(probes) }()
+	list := newestList(probes)
+	probes = attach(probes, list, opts.Only)
+	fresh := slices.DeleteFunc(slices.Clone(probes), func(p *probe) bool {
+		return p.client != nil || p.Error != "" || p.Endpoint == ""
+	})
+	each(fresh, func(p *probe) { p.ask(ctx, doors, opts) })
+	settle(ctx, probes, opts)
+	each(probes, func(p *probe) { p.examine(ctx, doors, opts) })
+	if list == nil {
+		facts.Gaps = append(facts.Gaps, Gap{Check: KindMembers, Reason: "no endpoint returned the member list"})
+	}
+	for _, p := range probes {
+		facts.Members = append(facts.Members, p.Member)
+		facts.Gaps = append(facts.Gaps, p.gaps...)
+	}
+	facts.Cluster = summarize(facts.Members, list)
+	if opts.Hash {
+		var gaps []Gap
+		facts.Cluster.Hash, gaps = compareHashes(ctx, probes, facts.Cluster.Voters)
+		facts.Gaps = append(facts.Gaps, gaps...)
+	}
+	return facts, nil
+}
+
+// each runs fn on every probe side by side.
+func each(probes []*probe, fn func(*probe)) {
+	var wg sync.WaitGroup
+	for _, p := range probes {
+		wg.Go(func() { fn(p) })
+	}
+	wg.Wait()
+}
+
+func closeAll(probes []*probe) {
+	for _, p := range probes {
+		if p.client != nil {
+			_ = p.client.Close() // only reads went through it
+		}
+	}
+}
+
+func contact(ctx context.Context, doors Doors, endpoints []string, opts Options) []*probe {
+	var probes []*probe
+	for _, ep := range endpoints {
+		if !slices.ContainsFunc(probes, func(p *probe) bool { return bare(p.Endpoint) == bare(ep) }) {
+			probes = append(probes, &probe{Member: Member{Endpoint: ep}})
+		}
+	}
+	each(probes, func(p *probe) { p.ask(ctx, doors, opts) })
+	return probes
+}
+
+// ask fills in what the member says of itself and of the cluster.
+func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout())
+	defer cancel()
+	client, err := doors.Dial(ctx, p.Endpoint)
+	if err != nil {
+		p.Error = explain(ctx, doors, p.Endpoint, err)
+		return
+	}
+	p.client = client
+	if err := p.status(ctx); err != nil {
+		p.Reachable = refused(err)
+		p.Error = explain(ctx, doors, p.Endpoint, err)
+		if !p.Reachable {
+			return
+		}
+	}
+	if p.Status != nil && p.Status.QuotaBytes == 0 {
+		p.Status.QuotaBytes = opts.Quota
+	}
+	// A serializable list is answered without quorum.
+	list, err := client.MemberList(ctx, clientv3.WithSerializable())
+	if err != nil {
+		p.gap(KindMembers, "list members: %v", err)
+		return
+	}
+	p.list = list
+}
+
+func explain(ctx context.Context, doors Doors, endpoint string, err error) string {
+	if doors.Explain != nil {
+		// The deadline may be what failed: naming the cause gets its own.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = doors.Explain(ctx, endpoint, err)
+	}
+	return err.Error()
+}
+
+func (p *probe) status(ctx context.Context) error {
+	resp, err := p.client.Status(ctx, p.Endpoint)
+	if err != nil {
+		return err
+	}
+	p.Reachable = true
+	p.ID, p.IDHex = resp.Header.MemberId, hex(resp.Header.MemberId)
+	p.Learner = resp.IsLearner
+	quota := resp.DbSizeQuota
+	if p.Status != nil && quota == 0 {
+		quota = p.Status.QuotaBytes
+	}
+	p.Status = statusOf(resp)
+	p.Status.QuotaBytes = quota
+	return nil
+}
+
+func statusOf(resp *clientv3.StatusResponse) *Status {
+	s := &Status{
+		Version: resp.Version, StorageVersion: resp.StorageVersion,
+		LeaderID: resp.Leader, LeaderIDHex: hex(resp.Leader),
+		Term: resp.RaftTerm, Index: resp.RaftIndex, Applied: resp.RaftAppliedIndex,
+		Revision: resp.Header.Revision, Learner: resp.IsLearner,
+		SizeBytes: resp.DbSize, InUseBytes: resp.DbSizeInUse, QuotaBytes: resp.DbSizeQuota,
+		Alarms: []Alarm{}, Errors: []string{},
+	}
+	for _, e := range resp.Errors {
+		if alarm, ok := parseAlarm(e); ok {
+			s.Alarms = append(s.Alarms, alarm)
+		} else {
+			s.Errors = append(s.Errors, e)
+		}
+	}
+	return s
+}
+
+// parseAlarm reads an alarm as Status tells it, which is the only way to see
+// alarms without quorum: the text form of the message, whose spacing is free.
+func parseAlarm(text string) (Alarm, bool) {
+	var alarm Alarm
+	for field := range strings.FieldsSeq(strings.ReplaceAll(text, ":", ": ")) {
+		switch {
+		case strings.HasSuffix(field, ":"):
+			continue
+		case pb.AlarmType_value[field] != 0:
+			alarm.Kind = field
+		default:
+			id, err := strconv.ParseUint(field, 10, 64)
+			if err != nil {
+				return Alarm{}, false
+			}
+			alarm.MemberID = id
+		}
+	}
+	return alarm, alarm.Kind != ""
+}
+
+// newestList returns the member list of the member that has applied most:
+// serializable lists of members that lag are old.
+func newestList(probes []*probe) *clientv3.MemberListResponse {
+	var best *probe
+	for _, p := range probes {
+		if p.list != nil && (best == nil || p.applied() > best.applied()) {
+			best = p
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.list
+}
+
+func (p *probe) applied() uint64 {
+	if p.Status == nil {
+		return 0
+	}
+	return p.Status.Applied
+}
+
+// attach gives the probes the names of the member list, puts them in its
+// order, and adds the members that nobody asked yet.
+func attach(probes []*probe, list *clientv3.MemberListResponse, only bool) []*probe {
+	if list == nil {
+		return probes
+	}
+	var out []*probe
+	rest := slices.Clone(probes)
+	for _, m := range list.Members {
+		i := slices.IndexFunc(rest, func(p *probe) bool { return p.is(m) })
+		var p *probe
+		switch {
+		case i >= 0:
+			p = rest[i]
+			rest = slices.Delete(rest, i, i+1)
+		case only:
+			p = &probe{Member: Member{Error: "not asked"}}
+		default:
+			p = &probe{}
+		}
+		p.enlist(m)
+		out = append(out, p)
+	}
+	// A second endpoint of a member already there adds nothing but a connection.
+	for _, p := range rest {
+		if p.ID != 0 && slices.ContainsFunc(out, func(o *probe) bool { return o.ID == p.ID }) {
+			closeAll([]*probe{p})
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// is reports whether the probe asked the listed member: by the id that
+// answered, by the address where nothing answered.
+func (p *probe) is(m *pb.Member) bool {
+	if p.ID != 0 {
+		return p.ID == m.ID
+	}
+	return slices.ContainsFunc(m.ClientURLs, func(url string) bool { return bare(url) == bare(p.Endpoint) })
+}
+
+func (p *probe) enlist(m *pb.Member) {
+	p.Listed, p.Name, p.Learner = true, m.Name, m.IsLearner
+	p.ID, p.IDHex = m.ID, hex(m.ID)
+	p.PeerURLs, p.ClientURLs = m.PeerURLs, m.ClientURLs
+	for i := range p.gaps {
+		p.gaps[i].Member = p.Label()
+	}
+	if p.Endpoint == "" && len(m.ClientURLs) > 0 {
+		p.Endpoint = m.ClientURLs[0]
+	}
+	if len(m.ClientURLs) == 0 && p.Error == "" && p.Status == nil {
+		p.Error = "never started: the member has no client URL yet"
+	}
+}
+
+// settle asks again where members disagree on the leader, which right after
+// an election they do for a moment.
+func settle(ctx context.Context, probes []*probe, opts Options) {
+	const tries, pause = 3, 300 * time.Millisecond
+	for range tries {
+		if agree(probes) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		each(probes, func(p *probe) {
+			if p.Status == nil {
+				return
+			}
+			ctx, cancel := context.WithTimeout(ctx, opts.timeout())
+			defer cancel()
+			if err := p.status(ctx); err != nil {
+				p.Error = err.Error()
+				p.Reachable, p.Status = false, nil
+			}
+		})
+	}
+}
+
+func agree(probes []*probe) bool {
+	var leader uint64
+	for _, p := range probes {
+		switch {
+		case p.Status == nil:
+			continue
+		case p.Status.LeaderID == 0:
+			return false
+		case leader == 0:
+			leader = p.Status.LeaderID
+		case leader != p.Status.LeaderID:
+			return false
+		}
+	}
+	return true
+}
+
+// examine gathers what a member shows under use.
+func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
+	if !p.Reachable {
+		return
+	}
+	var wg sync.WaitGroup
+	var metricGaps []Gap
+	if opts.Sample > 0 {
+		wg.Go(func() { metricGaps = p.scrape(ctx, doors, opts) })
+	}
+	if !p.Learner {
+		wg.Go(func() { p.read(ctx, opts) })
+	}
+	p.handshakes(ctx, doors, opts)
+	wg.Wait()
+	p.gaps = append(p.gaps, metricGaps...)
+	// Servers before 3.6 tell their quota in the metrics only.
+	if p.Status != nil && p.Status.QuotaBytes == 0 && p.Metrics != nil {
+		p.Status.QuotaBytes = p.Metrics.QuotaBytes
+	}
+}
+
+func hex(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// bare is an endpoint without its scheme and closing slash.
+func bare(endpoint string) string {
+	if _, rest, ok := strings.Cut(endpoint, "://"); ok {
+		endpoint = rest
+	}
+	return strings.TrimSuffix(endpoint, "/")
+}
+
+func summarize(members []Member, list *clientv3.MemberListResponse) Cluster {
+	v := VotingOf(members)
+	c := Cluster{Voters: v.Voters, Answering: v.Alive, Quorum: v.Quorum(), CanLose: v.CanLose()}
+	if list != nil {
+		c.ID = list.Header.ClusterId
+	}
+	c.IDHex = hex(c.ID)
+	leader := leaderID(members)
+	for _, m := range members {
+		if m.Listed && m.Learner {
+			c.Learners++
+		}
+		if leader != 0 && m.ID == leader {
+			c.Leader = m.Label()
+		}
+	}
+	return c
+}
+
+// leaderID is the leader that the member with the highest term knows.
+func leaderID(members []Member) (id uint64) {
+	var term uint64
+	for _, m := range members {
+		if m.Status != nil && m.Status.LeaderID != 0 && m.Status.Term >= term {
+			id, term = m.Status.LeaderID, m.Status.Term
+		}
+	}
+	return id
+}

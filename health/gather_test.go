@@ -1,0 +1,126 @@
+package health_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/embedded"
+)
+
+// start runs a cluster for the length of the test.
+func start(t *testing.T, members int, configure func(int, *embed.Config)) *embedded.Cluster {
+	t.Helper()
+	cluster, err := embedded.Start(t.Context(), embedded.Options{Members: members, Configure: configure})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
+}
+
+// connect opens a client for the length of the test.
+func connect(t *testing.T, endpoints ...string) *clientv3.Client {
+	t.Helper()
+	client, err := open(endpoints...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func open(endpoints ...string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
+}
+
+func doors() health.Doors {
+	return health.Doors{
+		Dial:   func(_ context.Context, endpoint string) (health.Client, error) { return open(endpoint) },
+		Scrape: health.Scraper(http.DefaultClient, nil),
+	}
+}
+
+func put(t *testing.T, c *clientv3.Client, key, value string) {
+	t.Helper()
+	if _, err := c.Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckSeesEveryMemberFromOneEndpoint(t *testing.T) {
+	cluster := start(t, 3, nil)
+	put(t, connect(t, cluster.Endpoints()...), "a", "1")
+	got, err := health.Check(t.Context(), doors(), cluster.Endpoints()[1:2],
+		health.Options{Hash: true, Sample: 10 * time.Millisecond, Limits: health.Limits{Latency: time.Minute, Fsync: time.Minute, Commit: time.Minute}})
+	if err != nil || got.Verdict != health.Healthy {
+		t.Fatalf("verdict %s, %v; want healthy; %+v %+v", got.Verdict, err, got.Problems, got.Gaps)
+	}
+	var names []string
+	for _, m := range got.Members {
+		names = append(names, m.Name)
+		if m.Status == nil || m.Reads == nil || m.Reads.Count != 5 || m.Metrics == nil || m.Metrics.WALFsync.TotalCount == 0 {
+			t.Errorf("member %s: evidence is missing: %+v", m.Name, m)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"m1", "m2", "m3"}; !slices.Equal(names, want) {
+		t.Errorf("members %v, want %v", names, want)
+	}
+	c := got.Cluster
+	if c.Hash == nil || c.Hash.Result != health.HashesEqual || c.Leader == "" || c.Quorum != 2 || c.CanLose != 1 {
+		t.Errorf("cluster %+v, hash %+v; want equal hashes, a leader, quorum 2, one that may fail", c, c.Hash)
+	}
+}
+
+func TestCheckAsMembersDie(t *testing.T) {
+	cluster := start(t, 3, nil)
+	opts := health.Options{Timeout: 2 * time.Second, Reads: 1}
+	cluster.Members[0].Stop()
+	poll(t, "degraded with one member dead", func() (bool, any) {
+		got, err := health.Check(t.Context(), doors(), cluster.Endpoints(), opts)
+		return err == nil && got.Verdict == health.Degraded && got.Cluster.CanLose == 0, got.Problems
+	})
+	cluster.Members[1].Stop()
+	poll(t, "unhealthy without quorum", func() (bool, any) {
+		got, err := health.Check(t.Context(), doors(), cluster.Endpoints(), opts)
+		return errors.Is(err, health.ErrUnhealthy), got.Problems
+	})
+	cluster.Members[2].Stop()
+	got, err := health.Check(t.Context(), doors(), cluster.Endpoints(), opts)
+	if !errors.Is(err, health.ErrUnknown) || got.Verdict != health.Unknown {
+		t.Errorf("all dead: %s, %v; want unknown; %+v", got.Verdict, err, got.Problems)
+	}
+}
+
+// poll waits until what is true, and shows the last that was seen if it never is.
+func poll(t *testing.T, what string, check func() (bool, any)) {
+	t.Helper()
+	deadline := time.Now().Add(45 * time.Second)
+	for {
+		ok, seen := check()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("never seen: %s; last: %+v", what, seen)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

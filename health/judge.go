@@ -1,0 +1,280 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits are the thresholds of judgement. A zero field means its default.
+type Limits struct {
+	Latency        time.Duration // median of linearizable reads; 100 ms
+	Lag            uint64        // entries committed but not applied; 1000
+	QuotaWarning   float64       // share of the quota used; 0.8
+	QuotaCritical  float64       // 0.95
+	Fragmentation  float64       // share of the file without data; 0.5
+	FragmentedSize int64         // smaller losses are no problem; 100 MiB
+	CertExpiry     time.Duration // left until expiry; 30 days
+	Fsync          time.Duration // p99 of the sample; 10 ms
+	Commit         time.Duration // p99 of the sample; 25 ms
+	SampleCount    uint64        // fewer events are not judged; 50
+}
+
+const day = 24 * time.Hour
+
+// criticalLag is where etcd itself refuses writes: "too many requests".
+const criticalLag = 5000
+
+func (l Limits) orDefaults() Limits {
+	l.Latency = cmp.Or(l.Latency, 100*time.Millisecond)
+	l.Lag = cmp.Or(l.Lag, 1000)
+	l.QuotaWarning = cmp.Or(l.QuotaWarning, 0.8)
+	l.QuotaCritical = cmp.Or(l.QuotaCritical, 0.95)
+	l.Fragmentation = cmp.Or(l.Fragmentation, 0.5)
+	l.FragmentedSize = cmp.Or(l.FragmentedSize, 100<<20)
+	l.CertExpiry = cmp.Or(l.CertExpiry, 30*day)
+	l.Fsync = cmp.Or(l.Fsync, 10*time.Millisecond)
+	l.Commit = cmp.Or(l.Commit, 25*time.Millisecond)
+	l.SampleCount = cmp.Or(l.SampleCount, 50)
+	return l
+}
+
+// Check gathers and judges. The report is whole whatever the error, which is
+// ErrUnhealthy, ErrUnknown or what kept it from asking at all.
+func Check(ctx context.Context, doors Doors, endpoints []string, opts Options) (Report, error) {
+	facts, err := Gather(ctx, doors, endpoints, opts)
+	if err != nil {
+		return Report{Verdict: Unknown, Problems: []Problem{}, Facts: facts}, err
+	}
+	report := Judge(facts, opts)
+	return report, report.Err(opts.Strict)
+}
+
+// Err is the verdict as an error: nil for healthy, and for degraded unless
+// strict.
+func (r Report) Err(strict bool) error {
+	warned := slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Severity == Warning })
+	switch {
+	case r.Verdict == Unhealthy, strict && warned:
+		return fmt.Errorf("%w: %s", ErrUnhealthy, r.worst())
+	case r.Verdict == Unknown:
+		return fmt.Errorf("%w: %s", ErrUnknown, r.missing())
+	default:
+		return nil
+	}
+}
+
+func (r Report) worst() string {
+	if len(r.Problems) == 0 {
+		return string(r.Verdict)
+	}
+	p := r.Problems[0]
+	return strings.TrimPrefix(p.Member+": "+p.Evidence, ": ")
+}
+
+func (r Report) missing() string {
+	if r.Cluster.Answering == 0 && !slices.ContainsFunc(r.Members, func(m Member) bool { return m.Reachable }) {
+		return "no endpoint answered"
+	}
+	for _, g := range r.Gaps {
+		if g.Required {
+			return strings.TrimPrefix(g.Member+": ", ": ") + "no evidence of " + string(g.Check) + ": " + g.Reason
+		}
+	}
+	return "required evidence is missing"
+}
+
+// judge collects problems and gaps.
+type judge struct {
+	facts    Facts
+	opts     Options
+	limits   Limits
+	problems []Problem
+}
+
+func (j *judge) find(s Severity, member string, c Kind, next, evidence string, args ...any) {
+	j.problems = append(j.problems, Problem{
+		Severity: s, Member: member, Check: c, Evidence: fmt.Sprintf(evidence, args...), Next: next,
+	})
+}
+
+func (j *judge) gap(member string, c Kind, reason string) {
+	j.facts.Gaps = append(j.facts.Gaps, Gap{Member: member, Check: c, Reason: reason})
+}
+
+// Judge is pure: the same facts give the same report.
+func Judge(facts Facts, opts Options) Report {
+	j := &judge{facts: facts, opts: opts, limits: opts.Limits.orDefaults(), problems: []Problem{}}
+	j.facts.Gaps = slices.Clone(facts.Gaps)
+	j.reach()
+	j.leader()
+	j.versions()
+	j.alarms()
+	for _, m := range facts.Members {
+		j.member(m)
+	}
+	j.hash()
+	slices.SortStableFunc(j.problems, func(a, b Problem) int { return rank(a.Severity) - rank(b.Severity) })
+	required := j.require()
+	if j.facts.Gaps == nil {
+		j.facts.Gaps = []Gap{}
+	}
+	return Report{Verdict: j.verdict(required), Problems: j.problems, Facts: j.facts}
+}
+
+func rank(s Severity) int { return slices.Index([]Severity{Critical, Warning, Info}, s) }
+
+// require marks the gaps that matter and reports whether there is one.
+func (j *judge) require() bool {
+	missing := false
+	for i := range j.facts.Gaps {
+		g := &j.facts.Gaps[i]
+		g.Required = slices.Contains([]Kind{KindReach, KindLeader, KindQuota, KindAlarms}, g.Check) ||
+			slices.Contains(j.opts.Require, g.Check)
+		missing = missing || g.Required
+	}
+	return missing
+}
+
+func (j *judge) verdict(missing bool) Verdict {
+	worst := Info
+	if len(j.problems) > 0 {
+		worst = j.problems[0].Severity
+	}
+	answered := slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Reachable })
+	switch {
+	case !answered:
+		return Unknown
+	case worst == Critical:
+		return Unhealthy
+	case missing:
+		return Unknown
+	case worst == Warning:
+		return Degraded
+	default:
+		return Healthy
+	}
+}
+
+// reach judges who answers, and whether they are enough.
+func (j *judge) reach() {
+	voting := VotingOf(j.facts.Members)
+	served := j.served()
+	for _, m := range j.facts.Members {
+		switch {
+		case m.Error == "not asked" || m.Reachable:
+			continue
+		case m.Listed && len(m.ClientURLs) == 0:
+			j.find(Warning, m.Label(), KindReach, "start it, or: etcdkit member remove "+m.IDHex, "%s", m.Error)
+		case m.Listed:
+			j.find(Warning, m.Label(), KindReach,
+				"look at the server's log on that host; when it is lost for good: etcdkit member replace "+m.Label(),
+				"%s does not answer: %s", m.Endpoint, m.Error)
+		case !m.Listed:
+			j.find(Warning, m.Label(), KindReach, "check the endpoint",
+				"%s does not answer, and no member advertises it: %s", m.Endpoint, m.Error)
+		}
+	}
+	if voting.Voters == 0 {
+		j.gap("", KindReach, "the cluster's members are not known")
+		return
+	}
+	asked := !slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Error == "not asked" })
+	switch {
+	case !served || !asked:
+	case !voting.Serves():
+		j.find(Warning, "", KindQuorum, "run this from a host that reaches every member",
+			"reads are served, but only %s from here", voting)
+	case voting.CanLose() == 0 && voting.Alive < voting.Voters:
+		j.find(Warning, "", KindQuorum, "bring the members that do not answer back before anything else",
+			"%s: the next failure stops the cluster", voting)
+	}
+}
+
+// served reports whether any linearizable read succeeded, which shows that
+// there is a quorum.
+func (j *judge) served() bool {
+	return slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Reads != nil && m.Reads.Count > 0 })
+}
+
+func (j *judge) leader() {
+	leaders := map[uint64][]string{}
+	for _, m := range j.facts.Members {
+		if m.Status == nil {
+			continue
+		}
+		if m.Status.LeaderID == 0 {
+			voting := VotingOf(j.facts.Members)
+			j.find(Critical, m.Label(), KindLeader,
+				"bring members back until a quorum is alive; if they are lost: etcdkit snapshot restore",
+				"the member knows no leader; %s", voting)
+			continue
+		}
+		leaders[m.Status.LeaderID] = append(leaders[m.Status.LeaderID], m.Label())
+	}
+	if len(leaders) > 1 {
+		var views []string
+		for id, who := range leaders {
+			views = append(views, fmt.Sprintf("%s for %s", hex(id), strings.Join(who, ", ")))
+		}
+		slices.Sort(views)
+		j.find(Critical, "", KindLeader, "check the network between the members (peer URLs)",
+			"the members follow different leaders: %s", strings.Join(views, "; "))
+	}
+}
+
+func (j *judge) alarms() {
+	seen := map[Alarm]bool{}
+	for _, m := range j.facts.Members {
+		if m.Status == nil {
+			continue
+		}
+		for _, a := range m.Status.Alarms {
+			if !seen[a] {
+				seen[a] = true
+				j.alarm(a)
+			}
+		}
+	}
+}
+
+func (j *judge) alarm(a Alarm) {
+	who := hex(a.MemberID)
+	for _, m := range j.facts.Members {
+		if m.ID == a.MemberID {
+			who = m.Label()
+		}
+	}
+	switch a.Kind {
+	case "NOSPACE":
+		severity := Critical
+		if j.opts.NoSpace {
+			severity = Info
+		}
+		j.find(severity, who, KindAlarms, "etcdkit alarm recover --dry-run",
+			"alarm NOSPACE is armed: the cluster refuses writes")
+	case "CORRUPT":
+		j.find(Critical, who, KindAlarms, "etcdkit check consistency, then etcdkit member replace "+who,
+			"alarm CORRUPT is armed: the member's data differ from the others'")
+	default:
+		j.find(Critical, who, KindAlarms, "etcdkit alarm list", "alarm %s is armed", a.Kind)
+	}
+}
+
+func (j *judge) hash() {
+	h := j.facts.Cluster.Hash
+	if h == nil || h.Result != HashesDiffer {
+		return
+	}
+	var parts []string
+	for _, m := range h.Members {
+		if m.Error == "" {
+			parts = append(parts, fmt.Sprintf("%s %08x (compacted at %d)", m.Member, m.Hash, m.CompactRevision))
+		}
+	}
+	j.find(Critical, "", KindHash, "etcdkit check consistency", "the members' data differ at revision %d: %s",
+		h.Revision, strings.Join(parts, ", "))
+}

@@ -1,0 +1,90 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// LockKey is the key under which maintenance locks are held in etcd. It lies
+// outside of Kubernetes' prefix.
+const LockKey = "etcdkit/lock/maintenance"
+
+// ErrLocked means that somebody else maintains the cluster.
+var ErrLocked = errors.New("another maintenance holds the lock")
+
+// ErrNoLease means that etcd grants no lease, so that no lock can be held in
+// it: the quota is used up.
+var ErrNoLease = errors.New("etcd grants no lease")
+
+// Lock is a lock that is held.
+type Lock interface {
+	// Lost is closed when the lock is no longer held.
+	Lost() <-chan struct{}
+	// Release gives the lock back. It works though ctx has ended.
+	Release(ctx context.Context) error
+}
+
+// releaseTimeout bounds giving a lock back; afterwards its lease runs out.
+const releaseTimeout = 5 * time.Second
+
+// etcdLock is a lock in etcd with a lease of its own.
+type etcdLock struct {
+	session *concurrency.Session
+	mutex   *concurrency.Mutex
+}
+
+// AcquireLock takes the maintenance lock in etcd. The lease outlives the
+// longest pause expected, for while a member defragments its lease renewals
+// may wait.
+func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Lock, error) {
+	grant, err := client.Grant(ctx, int64(ttl.Seconds()))
+	switch {
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return nil, fmt.Errorf("take lock: %w: %w", ErrNoLease, err)
+	case err != nil:
+		return nil, fmt.Errorf("take lock: %w", err)
+	}
+	// The lock must survive a signal until the step that is running ends.
+	held := context.WithoutCancel(ctx)
+	session, err := concurrency.NewSession(client, concurrency.WithLease(grant.ID), concurrency.WithContext(held))
+	if err != nil {
+		return nil, fmt.Errorf("take lock: %w", err)
+	}
+	l := &etcdLock{session, concurrency.NewMutex(session, LockKey)}
+	if err := l.mutex.TryLock(ctx); err != nil {
+		_ = l.closeSession(ctx)
+		switch {
+		case errors.Is(err, concurrency.ErrLocked):
+			return nil, fmt.Errorf("%w: see key %s", ErrLocked, LockKey)
+		case errors.Is(err, rpctypes.ErrNoSpace):
+			return nil, fmt.Errorf("take lock: %w: %w", ErrNoLease, err)
+		}
+		return nil, fmt.Errorf("take lock: %w", err)
+	}
+	return l, nil
+}
+
+func (l *etcdLock) Lost() <-chan struct{} { return l.session.Done() }
+
+// Release revokes the lease, which removes the key.
+func (l *etcdLock) Release(ctx context.Context) error {
+	if err := l.closeSession(ctx); err != nil {
+		return fmt.Errorf("release lock: %w", err)
+	}
+	return nil
+}
+
+// closeSession is Session.Close, bounded, and without the client's context.
+func (l *etcdLock) closeSession(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	l.session.Orphan()
+	_, err := l.session.Client().Revoke(ctx, l.session.Lease())
+	return err
+}

@@ -1,0 +1,72 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// probeKey is read to see whether reads are served. It need not exist: etcd
+// asks the other members before it looks.
+const probeKey = "health"
+
+// read times linearizable reads through the member.
+func (p *probe) read(ctx context.Context, opts Options) {
+	n := opts.Reads
+	if n <= 0 {
+		n = defaultReads
+	}
+	var took []time.Duration
+	p.Reads = &Reads{}
+	for range n {
+		start := time.Now()
+		err := p.readOnce(ctx, opts.timeout())
+		if err != nil && !refused(err) {
+			p.Reads.Error = err.Error()
+			break // without quorum each further read would wait as long
+		}
+		took = append(took, time.Since(start))
+	}
+	p.Reads.Count = len(took)
+	if len(took) == 0 {
+		return
+	}
+	slices.Sort(took)
+	p.Reads.MinSeconds, p.Reads.MedianSeconds = took[0].Seconds(), took[len(took)/2].Seconds()
+}
+
+func (p *probe) readOnce(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := p.client.Get(ctx, probeKey)
+	return err
+}
+
+// refused reports whether the member answered, if only to say that the caller
+// may not: rights are looked at after the other members have been asked.
+func refused(err error) bool {
+	for _, known := range []error{
+		rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken,
+		rpctypes.ErrAuthFailed, rpctypes.ErrAuthOldRevision,
+	} {
+		if errors.Is(err, known) || err.Error() == known.Error() {
+			return true
+		}
+	}
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return true
+	default:
+		return false
+	}
+}
+
+// isCompacted reports whether a revision is gone already.
+func isCompacted(err error) bool {
+	return err != nil && (errors.Is(err, rpctypes.ErrCompacted) || err.Error() == rpctypes.ErrCompacted.Error())
+}
