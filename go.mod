@@ -3,11 +3,20 @@ module github.com/etcdkit/etcdkit
 go 1.26.0
 
 require (
+<<<<<<< HEAD
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+=======
+	github.com/coreos/go-semver v0.3.1
+>>>>>>> 4628899 (Judge the whole cluster, and defragment it member by member)
 	github.com/dustin/go-humanize v1.0.1
 	github.com/google/go-cmp v0.7.0
 	github.com/olekukonko/tablewriter v1.1.5
+<<<<<<< HEAD
 	github.com/rogpeppe/go-internal v1.16.0
+=======
+	github.com/prometheus/client_model v0.6.3
+	github.com/prometheus/common v0.74.0
+>>>>>>> 4628899 (Judge the whole cluster, and defragment it member by member)
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/spf13/viper v1.21.0
@@ -35,7 +44,6 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
-	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/fatih/color v1.19.0 // indirect
@@ -63,8 +71,6 @@ require (
 	github.com/pandatix/go-abnf v0.5.5 // indirect
 	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
 	github.com/prometheus/client_golang v1.23.2 // indirect
-	github.com/prometheus/client_model v0.6.3 // indirect
-	github.com/prometheus/common v0.74.0 // indirect
 	github.com/prometheus/procfs v0.21.0 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/sagikazarmark/locafero v0.11.0 // indirect

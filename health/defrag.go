@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // Operator is the part of *clientv3.Client that maintenance uses on one
@@ -59,30 +61,62 @@ type run struct {
 // the server is already at is waited for. The outcome is whole whatever the
 // error.
 func Defrag(ctx context.Context, tools Tools, endpoints []string, opts DefragOptions) (*Outcome, error) {
-	r := &run{tools: tools, endpoints: endpoints, opts: opts}
-	r.out = &Outcome{Plan: []Action{}, Steps: []Step{}, Leftover: []string{}, Lock: "none"}
-	facts, err := r.look(ctx)
+	r := newRun(tools, endpoints, opts)
+	err := r.whole(ctx)
+	if r.lock != nil {
+		err = errors.Join(err, r.lock.Release(ctx))
+	}
+	return r.out, err
+}
+
+func (r *run) whole(ctx context.Context) error {
+	if r.opts.Compact {
+		if err := r.compactFirst(ctx); err != nil {
+			return err
+		}
+	}
+	facts, err := r.plan(ctx)
+	if r.tools.Planned != nil {
+		r.tools.Planned(r.out.Plan)
+	}
 	if err != nil {
-		return r.out, err
+		return err
 	}
-	r.out.Plan, err = PlanDefrag(facts, opts)
-	if opts.Compact {
-		r.out.Plan = slices.Insert(r.out.Plan, 0, compaction(facts, opts.Keep))
-	}
-	if tools.Planned != nil {
-		tools.Planned(r.out.Plan)
-	}
-	if err != nil {
-		return r.out, err
-	}
-	if !slices.ContainsFunc(r.out.Plan, func(a Action) bool { return a.Action != "skip" }) {
-		return r.out, nil
+	if !slices.ContainsFunc(r.out.Plan, func(a Action) bool { return a.Action == actionDefrag }) {
+		return nil
 	}
 	if err := r.takeLock(ctx, facts); err != nil {
-		return r.out, err
+		return err
 	}
-	err = r.all(ctx, facts)
-	return r.out, errors.Join(err, r.lock.Release(ctx))
+	if err := r.idle(ctx); err != nil {
+		return err
+	}
+	return r.all(ctx, facts)
+}
+
+// DefragDryRun returns what Defrag would do, with the same refusals.
+func DefragDryRun(ctx context.Context, tools Tools, endpoints []string, opts DefragOptions) (*Outcome, error) {
+	r := newRun(tools, endpoints, opts)
+	_, err := r.plan(ctx)
+	return r.out, err
+}
+
+func newRun(tools Tools, endpoints []string, opts DefragOptions) *run {
+	out := &Outcome{Plan: []Action{}, Steps: []Step{}, Leftover: []string{}, Lock: "none"}
+	return &run{tools: tools, endpoints: endpoints, opts: opts, out: out}
+}
+
+func (r *run) plan(ctx context.Context) (Facts, error) {
+	facts, err := r.look(ctx)
+	if err != nil {
+		return facts, err
+	}
+	plan, err := PlanDefrag(facts, r.opts)
+	if r.opts.Compact {
+		plan = slices.Insert(plan, 0, compaction(facts, r.opts.Keep))
+	}
+	r.out.Plan = append(r.out.Plan, plan...)
+	return facts, err
 }
 
 // look gathers what the gates need: no metrics, no certificates.
@@ -121,14 +155,9 @@ func (r *run) do(action, member string, fn func() (detail string, err error)) er
 // all works through the plan. Who leads is looked at before each member, for
 // an election may have changed it since the plan was made.
 func (r *run) all(ctx context.Context, facts Facts) error {
-	if r.opts.Compact {
-		if err := r.do("compact", "", func() (string, error) { return r.compact(ctx, facts) }); err != nil {
-			return err
-		}
-	}
 	var pending []Action
 	for _, a := range r.out.Plan {
-		if a.Action == "defrag" {
+		if a.Action == actionDefrag {
 			pending = append(pending, a)
 		}
 	}
@@ -175,7 +204,7 @@ func choose(pending []Action, leader uint64) (next Action, leads bool) {
 // one defragments one member, after taking leadership from it.
 func (r *run) one(ctx context.Context, facts Facts, a Action, leads bool) error {
 	if leads && VotingOf(facts.Members).Voters > 1 {
-		err := r.do("move-leader", a.Member, func() (string, error) {
+		err := r.do(actionMove, a.Member, func() (string, error) {
 			to, err := MoveLeader(ctx, r.tools, facts, a.id, nil)
 			return "to " + to, err
 		})
@@ -183,7 +212,7 @@ func (r *run) one(ctx context.Context, facts Facts, a Action, leads bool) error 
 			return err
 		}
 	}
-	return r.do("defrag", a.Member, func() (string, error) { return r.defragment(ctx, facts, a) })
+	return r.do(actionDefrag, a.Member, func() (string, error) { return r.defragment(ctx, facts, a) })
 }
 
 // defragment runs one defragmentation to its end, even when ctx ends: the
@@ -208,7 +237,7 @@ func (r *run) defragment(ctx context.Context, facts Facts, a Action) (string, er
 	if err != nil {
 		return "", fmt.Errorf("look at the result: %w", err)
 	}
-	return fmt.Sprintf("%s to %s, %s back", Bytes(before.SizeBytes), Bytes(after.DbSize), Bytes(max(0, before.SizeBytes-after.DbSize))), nil
+	return fmt.Sprintf("%s to %s, %s back", output.Bytes(before.SizeBytes), output.Bytes(after.DbSize), output.Bytes(max(0, before.SizeBytes-after.DbSize))), nil
 }
 
 func statusWithin(ctx context.Context, client Client, endpoint string) (*clientv3.StatusResponse, error) {

@@ -123,38 +123,39 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 }
 
 // takeLock takes the lock in etcd, or the local one where etcd grants no
-// lease, and makes sure that no member is at work already.
+// lease.
 func (r *run) takeLock(ctx context.Context, facts Facts) error {
+	if r.lock != nil {
+		return nil
+	}
 	longest := time.Duration(0)
-	for _, a := range r.out.Plan {
-		longest = max(longest, time.Duration(a.PauseSeconds*float64(time.Second)))
+	for _, m := range facts.Members {
+		if m.Status != nil {
+			longest = max(longest, forecast(m.Status.InUseBytes))
+		}
 	}
 	lock, err := r.tools.Lock(ctx, minLockTTL+3*longest)
-	r.out.Lock = "etcd"
+	kind := "etcd"
 	if errors.Is(err, ErrNoLease) && r.tools.LocalLock != nil {
-		r.out.Lock = "local"
+		kind = "local"
 		lock, err = r.tools.LocalLock()
 	}
 	if err != nil {
-		r.out.Lock = "none"
 		return err
 	}
-	r.lock = lock
-	if err := r.idle(ctx, facts); err != nil {
-		return errors.Join(err, lock.Release(ctx))
-	}
+	r.lock, r.out.Lock = lock, kind
 	return nil
 }
 
 // idle looks into the metrics whether a member defragments, which others'
 // tools do without our lock, or serves a snapshot, which a defragmentation
 // would wait for with the whole member standing still.
-func (r *run) idle(ctx context.Context, facts Facts) error {
+func (r *run) idle(ctx context.Context) error {
 	if r.tools.Scrape == nil {
 		return nil
 	}
 	for _, a := range r.out.Plan {
-		if a.Action != "defrag" {
+		if a.Action != actionDefrag {
 			continue
 		}
 		page, err := r.scrape(ctx, a.endpoint)
@@ -178,7 +179,7 @@ func (r *run) scrape(ctx context.Context, endpoint string) (Samples, error) {
 
 func compaction(facts Facts, keep int64) Action {
 	return Action{
-		Action: "compact",
+		Action: actionCompact,
 		Detail: fmt.Sprintf("at revision %d, keeping %d: history is what a defragmentation cannot give back", newestRevision(facts)-keep, keep),
 	}
 }
@@ -190,6 +191,26 @@ func newestRevision(facts Facts) (rev int64) {
 		}
 	}
 	return rev
+}
+
+// settleTime is how long a server may take to count the pages that a
+// compaction freed: it does so with the next write that it commits.
+const settleTime = time.Second
+
+// compactFirst compacts before the plan is made, for it changes what is worth
+// a defragmentation. Taking the lock is the write that makes the servers count.
+func (r *run) compactFirst(ctx context.Context) error {
+	facts, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.do(actionCompact, "", func() (string, error) { return r.compact(ctx, facts) }); err != nil {
+		return err
+	}
+	if err := r.takeLock(ctx, facts); err != nil {
+		return err
+	}
+	return r.wait(ctx, settleTime)
 }
 
 // compact drops history on all members and waits until the pages are free.

@@ -12,6 +12,9 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // Client is the part of *clientv3.Client that gathering uses on one member.
@@ -150,13 +153,13 @@ func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 	defer cancel()
 	client, err := doors.Dial(ctx, p.Endpoint)
 	if err != nil {
-		p.Error = explain(ctx, doors, p.Endpoint, err)
+		p.explain(ctx, doors, err)
 		return
 	}
 	p.client = client
 	if err := p.status(ctx); err != nil {
 		p.Reachable = refused(err)
-		p.Error = explain(ctx, doors, p.Endpoint, err)
+		p.explain(ctx, doors, err)
 		if !p.Reachable {
 			return
 		}
@@ -173,14 +176,15 @@ func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 	p.list = list
 }
 
-func explain(ctx context.Context, doors Doors, endpoint string, err error) string {
+// explain notes why the member did not answer as it should, and what helps.
+func (p *probe) explain(ctx context.Context, doors Doors, err error) {
 	if doors.Explain != nil {
 		// The deadline may be what failed: naming the cause gets its own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		err = doors.Explain(ctx, endpoint, err)
+		err = doors.Explain(ctx, p.Endpoint, err)
 	}
-	return err.Error()
+	p.Error, p.hint = strings.TrimPrefix(err.Error(), p.Endpoint+": "), hint.Of(err)
 }
 
 func (p *probe) status(ctx context.Context) error {
@@ -189,7 +193,7 @@ func (p *probe) status(ctx context.Context) error {
 		return err
 	}
 	p.Reachable = true
-	p.ID, p.IDHex = resp.Header.MemberId, hex(resp.Header.MemberId)
+	p.ID, p.IDHex = resp.Header.MemberId, output.ID(resp.Header.MemberId)
 	p.Learner = resp.IsLearner
 	quota := resp.DbSizeQuota
 	if p.Status != nil && quota == 0 {
@@ -203,7 +207,7 @@ func (p *probe) status(ctx context.Context) error {
 func statusOf(resp *clientv3.StatusResponse) *Status {
 	s := &Status{
 		Version: resp.Version, StorageVersion: resp.StorageVersion,
-		LeaderID: resp.Leader, LeaderIDHex: hex(resp.Leader),
+		LeaderID: resp.Leader, LeaderIDHex: output.ID(resp.Leader),
 		Term: resp.RaftTerm, Index: resp.RaftIndex, Applied: resp.RaftAppliedIndex,
 		Revision: resp.Header.Revision, Learner: resp.IsLearner,
 		SizeBytes: resp.DbSize, InUseBytes: resp.DbSizeInUse, QuotaBytes: resp.DbSizeQuota,
@@ -307,7 +311,7 @@ func (p *probe) is(m *pb.Member) bool {
 
 func (p *probe) enlist(m *pb.Member) {
 	p.Listed, p.Name, p.Learner = true, m.Name, m.IsLearner
-	p.ID, p.IDHex = m.ID, hex(m.ID)
+	p.ID, p.IDHex = m.ID, output.ID(m.ID)
 	p.PeerURLs, p.ClientURLs = m.PeerURLs, m.ClientURLs
 	for i := range p.gaps {
 		p.gaps[i].Member = p.Label()
@@ -386,8 +390,6 @@ func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
 	}
 }
 
-func hex(id uint64) string { return fmt.Sprintf("%016x", id) }
-
 // bare is an endpoint without its scheme and closing slash.
 func bare(endpoint string) string {
 	if _, rest, ok := strings.Cut(endpoint, "://"); ok {
@@ -402,7 +404,7 @@ func summarize(members []Member, list *clientv3.MemberListResponse) Cluster {
 	if list != nil {
 		c.ID = list.Header.ClusterId
 	}
-	c.IDHex = hex(c.ID)
+	c.IDHex = output.ID(c.ID)
 	leader := leaderID(members)
 	for _, m := range members {
 		if m.Listed && m.Learner {

@@ -10,10 +10,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
 
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/etcd"
 )
 
 // start runs a cluster for the length of the test.
@@ -34,7 +34,7 @@ func start(t *testing.T, members int, configure func(int, *embed.Config)) *embed
 // connect opens a client for the length of the test.
 func connect(t *testing.T, endpoints ...string) *clientv3.Client {
 	t.Helper()
-	client, err := open(endpoints...)
+	client, err := open(t.Context(), endpoints...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +42,13 @@ func connect(t *testing.T, endpoints ...string) *clientv3.Client {
 	return client
 }
 
-func open(endpoints ...string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
+func open(ctx context.Context, endpoints ...string) (*clientv3.Client, error) {
+	return etcd.Dial(ctx, etcd.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second, FailFast: true})
 }
 
 func doors() health.Doors {
 	return health.Doors{
-		Dial:   func(_ context.Context, endpoint string) (health.Client, error) { return open(endpoint) },
+		Dial:   func(ctx context.Context, endpoint string) (health.Client, error) { return open(ctx, endpoint) },
 		Scrape: health.Scraper(http.DefaultClient, nil),
 	}
 }
@@ -61,6 +61,7 @@ func put(t *testing.T, c *clientv3.Client, key, value string) {
 }
 
 func TestCheckSeesEveryMemberFromOneEndpoint(t *testing.T) {
+	t.Parallel()
 	cluster := start(t, 3, nil)
 	put(t, connect(t, cluster.Endpoints()...), "a", "1")
 	got, err := health.Check(t.Context(), doors(), cluster.Endpoints()[1:2],
@@ -86,6 +87,7 @@ func TestCheckSeesEveryMemberFromOneEndpoint(t *testing.T) {
 }
 
 func TestCheckAsMembersDie(t *testing.T) {
+	t.Parallel()
 	cluster := start(t, 3, nil)
 	opts := health.Options{Timeout: 2 * time.Second, Reads: 1}
 	cluster.Members[0].Stop()

@@ -127,6 +127,8 @@ type Member struct {
 	Reads   *Reads        `json:"reads,omitempty"`   // nil on learners
 	Metrics *Metrics      `json:"metrics,omitempty"` // nil without /metrics
 	Certs   []Certificate `json:"certificates,omitempty"`
+
+	hint string // what helps against Error, where that is known
 }
 
 // Label is what people call the member.

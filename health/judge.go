@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // Limits are the thresholds of judgement. A zero field means its default.
@@ -170,12 +172,12 @@ func (j *judge) reach() {
 		case m.Listed && len(m.ClientURLs) == 0:
 			j.find(Warning, m.Label(), KindReach, "start it, or: etcdkit member remove "+m.IDHex, "%s", m.Error)
 		case m.Listed:
-			j.find(Warning, m.Label(), KindReach,
-				"look at the server's log on that host; when it is lost for good: etcdkit member replace "+m.Label(),
-				"%s does not answer: %s", m.Endpoint, m.Error)
+			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint,
+				"look at the server's log on that host")+"; when it is lost for good: etcdkit member replace "+m.Label(),
+				"no answer at %s: %s", m.Endpoint, m.Error)
 		case !m.Listed:
-			j.find(Warning, m.Label(), KindReach, "check the endpoint",
-				"%s does not answer, and no member advertises it: %s", m.Endpoint, m.Error)
+			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint, "check --endpoints"),
+				"no answer, and no member is known there: %s", m.Error)
 		}
 	}
 	if voting.Voters == 0 {
@@ -218,7 +220,7 @@ func (j *judge) leader() {
 	if len(leaders) > 1 {
 		var views []string
 		for id, who := range leaders {
-			views = append(views, fmt.Sprintf("%s for %s", hex(id), strings.Join(who, ", ")))
+			views = append(views, fmt.Sprintf("%s for %s", output.ID(id), strings.Join(who, ", ")))
 		}
 		slices.Sort(views)
 		j.find(Critical, "", KindLeader, "check the network between the members (peer URLs)",
@@ -242,7 +244,7 @@ func (j *judge) alarms() {
 }
 
 func (j *judge) alarm(a Alarm) {
-	who := hex(a.MemberID)
+	who := output.ID(a.MemberID)
 	for _, m := range j.facts.Members {
 		if m.ID == a.MemberID {
 			who = m.Label()
@@ -277,4 +279,10 @@ func (j *judge) hash() {
 	}
 	j.find(Critical, "", KindHash, "etcdkit check consistency", "the members' data differ at revision %d: %s",
 		h.Revision, strings.Join(parts, ", "))
+}
+
+// Optional reports whether evidence of this kind may be missing, so that it
+// can be required.
+func Optional(k Kind) bool {
+	return slices.Contains([]Kind{KindReads, KindMetrics, KindCerts, KindHash, KindVersion, KindMembers}, k)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-semver/semver"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // member judges what one member shows.
@@ -71,15 +73,15 @@ func (j *judge) space(m Member) {
 			" tells its quota only in its metrics; allow the scrape, or give --quota-backend-bytes")
 	case used >= j.limits.QuotaCritical && !j.opts.NoSpace:
 		j.find(Critical, m.Label(), KindQuota, "etcdkit defrag-all --dry-run, etcdkit alarm recover --dry-run",
-			"%.0f%% of the quota is used (%s of %s)", 100*used, Bytes(s.SizeBytes), Bytes(s.QuotaBytes))
+			"%.0f%% of the quota is used (%s of %s)", 100*used, output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
 	case used >= j.limits.QuotaWarning && !j.opts.NoSpace:
 		j.find(Warning, m.Label(), KindQuota, "etcdkit defrag-all --dry-run",
-			"%.0f%% of the quota is used (%s of %s)", 100*used, Bytes(s.SizeBytes), Bytes(s.QuotaBytes))
+			"%.0f%% of the quota is used (%s of %s)", 100*used, output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
 	}
 	free := s.SizeBytes - s.InUseBytes
 	if s.Fragmented() >= j.limits.Fragmentation && free >= j.limits.FragmentedSize {
 		j.find(Warning, m.Label(), KindSpace, "etcdkit defrag-all --dry-run",
-			"%.0f%% of the database file holds no data (%s)", 100*s.Fragmented(), Bytes(free))
+			"%.0f%% of the database file holds no data (%s)", 100*s.Fragmented(), output.Bytes(free))
 	}
 }
 
@@ -203,28 +205,4 @@ func knownBad(v *semver.Version) (why, fixed string) {
 	}
 }
 
-// seconds shows a duration with three digits that matter.
-func seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	for unit := time.Nanosecond; unit < d; unit *= 10 {
-		if d/unit < 1000 {
-			return d.Round(unit).String()
-		}
-	}
-	return d.String()
-}
-
-// Bytes shows a size in binary units.
-func Bytes(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, prefixes := float64(n)/unit, "KMGTPE"
-	i := 0
-	for value >= unit && i < len(prefixes)-1 {
-		value /= unit
-		i++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, prefixes[i])
-}
+func seconds(s float64) string { return output.Duration(time.Duration(s * float64(time.Second))) }

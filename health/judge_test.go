@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -15,7 +17,7 @@ func sound() Facts {
 	for i, name := range []string{"a", "b", "c"} {
 		id := uint64(i + 1)
 		f.Members = append(f.Members, Member{
-			Name: name, ID: id, IDHex: hex(id), Endpoint: "http://" + name + ":2379", Listed: true, Reachable: true,
+			Name: name, ID: id, IDHex: output.ID(id), Endpoint: "http://" + name + ":2379", Listed: true, Reachable: true,
 			ClientURLs: []string{"http://" + name + ":2379"},
 			Status: &Status{
 				Version: "3.7.3", LeaderID: 1, Term: 2, Index: 100, Applied: 100, Revision: 10,

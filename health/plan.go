@@ -6,11 +6,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // ErrRefused is an action that was not taken because it could harm the
 // cluster.
 var ErrRefused = errors.New("refused")
+
+// ErrNoMember is a name that no member has.
+var ErrNoMember = errors.New("no member")
 
 // pausePerGiB is how long a member is taken to stand still for each GiB in
 // use: about 100 MiB/s, what etcd's documentation reports for an SSD. The
@@ -43,6 +48,14 @@ const (
 	defaultMinFree          = 100 << 20
 	defaultMinQuotaUsed     = 0.8
 	worthOfQuota            = 0.1 // of the file, where the quota is nearly used up
+)
+
+// What an Action can be.
+const (
+	actionSkip    = "skip"
+	actionDefrag  = "defrag"
+	actionMove    = "move-leader"
+	actionCompact = "compact"
 )
 
 // Action is one planned step.
@@ -87,7 +100,7 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 		}
 		if a.Disk == diskTooLittle {
 			refusals = append(refusals, fmt.Errorf("%w: the copy of %s needs %s, only %s are free beside it",
-				ErrRefused, a.Member, Bytes(a.NeedBytes), Bytes(diskFree(m, opts.DiskFree))))
+				ErrRefused, a.Member, output.Bytes(a.NeedBytes), output.Bytes(diskFree(m, opts.DiskFree))))
 		}
 		if m.ID == leader {
 			last = append(last, a)
@@ -98,7 +111,7 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 	voting := VotingOf(facts.Members)
 	if len(last) > 0 && voting.Voters > 1 {
 		last = slices.Insert(last, 0, Action{
-			Action: "move-leader", Member: last[0].Member, id: last[0].id,
+			Action: actionMove, Member: last[0].Member, id: last[0].id,
 			Detail: "a leader that stands still stops every write",
 		})
 	}
@@ -114,7 +127,7 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 func knownMembers(members []Member, names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(members, func(m Member) bool { return named(m, name) }) {
-			return fmt.Errorf("plan defragmentation: no member %q in the cluster", name)
+			return fmt.Errorf("%w %q in the cluster", ErrNoMember, name)
 		}
 	}
 	return nil
@@ -128,7 +141,7 @@ func named(m Member, name string) bool {
 
 // judgeWorth decides on one member.
 func judgeWorth(m Member, leads bool, opts DefragOptions) (Action, bool) {
-	a := Action{Action: "skip", Member: m.Label(), id: m.ID, endpoint: m.Endpoint}
+	a := Action{Action: actionSkip, Member: m.Label(), id: m.ID, endpoint: m.Endpoint}
 	chosen := slices.ContainsFunc(opts.Members, func(name string) bool { return named(m, name) })
 	switch {
 	case len(opts.Members) > 0 && !chosen:
@@ -149,7 +162,7 @@ func judgeWorth(m Member, leads bool, opts DefragOptions) (Action, bool) {
 		if !worth && !opts.All && !chosen {
 			return a, false
 		}
-		a.Action = "defrag"
+		a.Action = actionDefrag
 		a.ReclaimBytes = max(0, m.Status.SizeBytes-m.Status.InUseBytes)
 		a.PauseSeconds = forecast(m.Status.InUseBytes).Seconds()
 		a.NeedBytes = m.Status.InUseBytes
@@ -171,7 +184,7 @@ func worth(s Status, opts DefragOptions) (string, bool) {
 		minQuota = defaultMinQuotaUsed
 	}
 	free := s.SizeBytes - s.InUseBytes
-	facts := fmt.Sprintf("%s of %s in use, %.0f%% fragmented", Bytes(s.InUseBytes), Bytes(s.SizeBytes), 100*s.Fragmented())
+	facts := fmt.Sprintf("%s of %s in use, %.0f%% fragmented", output.Bytes(s.InUseBytes), output.Bytes(s.SizeBytes), 100*s.Fragmented())
 	if used := s.QuotaUsed(); used >= minQuota && s.Fragmented() >= worthOfQuota {
 		return fmt.Sprintf("%s, %.0f%% of the quota used", facts, 100*used), true
 	}

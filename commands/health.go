@@ -1,0 +1,162 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/config"
+	"github.com/etcdkit/etcdkit/internal/etcd"
+)
+
+// healthOptions are the flags of health.
+type healthOptions struct {
+	health.Options
+	metricsURLs []string
+	metricsFile string
+	require     []string
+	watch       time.Duration
+}
+
+func newHealthCmd(a *app.App) *cobra.Command {
+	var opts healthOptions
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Judge the whole cluster: one verdict, each problem with its evidence and next step",
+		Long: `Asks every member of the cluster, found through the endpoints given, and judges:
+who answers, the leader and quorum, how many failures can still be borne, read
+latency, raft lag, versions, database size against quota, alarms, certificates,
+and from the metrics the disks' and the network's timing.
+
+Reachability, leader, quota and alarms are required: where one of them cannot be
+seen, the verdict is unknown. Other evidence that is missing is listed, and
+counts only with --require (reads, metrics, certs, hash, version, members).
+
+Exit codes: 0 healthy, or degraded without --strict; 2 wrong usage; 3 unhealthy,
+or degraded with --strict; 4 required evidence is missing, nothing answered.`,
+		Example: "  etcdkit health\n  etcdkit health --hash --require metrics,certs --strict -w json\n  etcdkit health --watch 5s",
+		Args:    cobra.NoArgs,
+		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runHealth(ctx, a, opts) }),
+	}
+	f, l := cmd.Flags(), &opts.Limits
+	f.BoolVar(&opts.Strict, "strict", false, "degraded is not good enough: exit 3")
+	f.BoolVar(&opts.Hash, "hash", false, "compare the members' data by their hashes at one revision")
+	f.BoolVar(&opts.Only, "only-endpoints", false, "judge the endpoints given, not the other members")
+	f.StringSliceVar(&opts.require, "require", nil, "evidence that must not be missing: reads, metrics, certs, hash, version, members")
+	f.StringSliceVar(&opts.metricsURLs, "metrics-urls", nil, "pages with the members' metrics, matched by host (default /metrics at each client URL)")
+	f.DurationVar(&opts.Sample, "sample", time.Second, "time between two looks at the metrics, 0 for none")
+	f.IntVar(&opts.Reads, "reads", 5, "linearizable reads through each member")
+	f.Int64Var(&opts.Quota, "quota-backend-bytes", 0, "quota of servers that do not tell theirs (etcd 3.5 without metrics)")
+	f.DurationVar(&opts.watch, "watch", 0, "look again after this time, until Ctrl-C")
+	f.StringVar(&opts.metricsFile, "metrics-file", "", "write the verdict for Prometheus' textfile collector")
+	f.DurationVar(&l.Latency, "max-latency", 100*time.Millisecond, "warn when the median read takes longer")
+	f.Uint64Var(&l.Lag, "max-lag", 1000, "warn when more committed entries are not applied")
+	f.Float64Var(&l.QuotaWarning, "quota-warning", 0.8, "share of the quota that is a warning")
+	f.Float64Var(&l.QuotaCritical, "quota-critical", 0.95, "share of the quota that is critical")
+	f.Float64Var(&l.Fragmentation, "max-fragmentation", 0.5, "warn when a larger share of the file holds no data")
+	f.DurationVar(&l.CertExpiry, "cert-expiry", 30*24*time.Hour, "warn when a certificate expires within this time")
+	f.DurationVar(&l.Fsync, "max-fsync", 10*time.Millisecond, "warn when the WAL fsync p99 is longer")
+	f.DurationVar(&l.Commit, "max-commit", 25*time.Millisecond, "warn when the backend commit p99 is longer")
+	config.Env(f, "metrics-urls")
+	return cmd
+}
+
+func runHealth(ctx context.Context, a *app.App, opts healthOptions) error {
+	for _, name := range opts.require {
+		kind := health.Kind(name)
+		if !health.Optional(kind) {
+			return cli.Usagef("--require %q: reads, metrics, certs, hash, version and members can be required", name)
+		}
+		opts.Require = append(opts.Require, kind)
+		opts.Hash = opts.Hash || kind == health.KindHash
+	}
+	conn, err := a.Connection()
+	if err != nil {
+		return err
+	}
+	opts.Timeout = a.Global.CommandTimeout
+	doors, err := doorsOf(ctx, a, conn, opts.metricsURLs)
+	if err != nil {
+		return err
+	}
+	check := func() error { return checkHealth(ctx, a, doors, conn.Endpoints, opts) }
+	if opts.watch <= 0 {
+		return check()
+	}
+	return watchHealth(ctx, a, opts.watch, check)
+}
+
+func checkHealth(ctx context.Context, a *app.App, doors health.Doors, endpoints []string, opts healthOptions) error {
+	report, err := health.Check(ctx, doors, endpoints, opts.Options)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if opts.metricsFile != "" {
+		err = errors.Join(err, writeHealthMetrics(opts.metricsFile, report))
+	}
+	// The report is shown even when it is bad news.
+	return errors.Join(a.Print(healthView(report)), judged(err))
+}
+
+// judged gives the sentinels of package health their exit codes.
+func judged(err error) error {
+	switch {
+	case errors.Is(err, health.ErrUnhealthy):
+		return cli.Verdict(err)
+	case errors.Is(err, health.ErrUnknown):
+		return cli.CannotTell(err)
+	case errors.Is(err, health.ErrRefused), errors.Is(err, health.ErrLocked):
+		return cli.Guard(err)
+	case errors.Is(err, health.ErrNoMember):
+		return cli.Usage(err)
+	}
+	return err
+}
+
+// watchHealth repeats check until a signal. What it found last decides the
+// exit code of nothing: the signal does.
+func watchHealth(ctx context.Context, a *app.App, every time.Duration, check func() error) error {
+	for {
+		if a.OutTTY {
+			_, _ = a.Out.Write([]byte("\x1b[H\x1b[2J"))
+		}
+		err := check()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, cli.ErrVerdict) && !errors.Is(err, cli.ErrCannotTell) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(every):
+		}
+	}
+}
+
+// doorsOf returns the ways to the cluster that conn describes.
+func doorsOf(ctx context.Context, a *app.App, conn etcd.Config, metricsURLs []string) (health.Doors, error) {
+	cfg, err := conn.Client()
+	if err != nil {
+		return health.Doors{}, etcd.Diagnose(ctx, conn, err)
+	}
+	transport := &http.Transport{TLSClientConfig: cfg.TLS, DisableKeepAlives: true, Proxy: nil}
+	return health.Doors{
+		Dial: func(ctx context.Context, endpoint string) (health.Client, error) {
+			return a.Dial(ctx, conn.At(endpoint))
+		},
+		Explain: func(ctx context.Context, endpoint string, err error) error {
+			return etcd.Diagnose(ctx, conn.At(endpoint), err)
+		},
+		Scrape:    health.Scraper(&http.Client{Transport: transport}, metricsURLs),
+		Handshake: health.Handshaker(cfg.TLS),
+		Now:       a.Now,
+	}, nil
+}

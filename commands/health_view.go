@@ -1,0 +1,215 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// healthView shows a report: the verdict first, then what is wrong and what to
+// do, then the members.
+func healthView(r health.Report) output.Result {
+	return output.Result{
+		JSON:   r,
+		Simple: func(w io.Writer) { healthWords(w, r) },
+		Table: func() ([]string, [][]string) {
+			header := []string{"member", "endpoint", "verdict of it", "version", "role", "db size", "in use", "quota used", "reads", "lag"}
+			var rows [][]string
+			for _, m := range r.Members {
+				rows = append(rows, []string{m.Label(), m.Endpoint, worstOf(r, m), version(m), role(r, m), size(m), inUse(m), quotaUsed(m), reads(m), lag(m)})
+			}
+			return header, rows
+		},
+	}
+}
+
+func healthWords(w io.Writer, r health.Report) {
+	c := r.Cluster
+	fmt.Fprintf(w, "%s: ", strings.ToUpper(string(r.Verdict)))
+	if c.Voters == 0 {
+		fmt.Fprintln(w, "the members could not be seen")
+	} else {
+		fmt.Fprintf(w, "cluster %s, %d of %d voters answer, quorum is %d, %d more may fail\n", c.IDHex, c.Answering, c.Voters, c.Quorum, c.CanLose)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "\n%-8s %s\n         next: %s\n", p.Severity, strings.TrimPrefix(p.Member+": "+p.Evidence, ": "), p.Next)
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "MEMBER\tENDPOINT\tVERSION\tROLE\tDB SIZE\tIN USE\tQUOTA USED\tREADS\tLAG\tFSYNC P99\tCOMMIT P99")
+	for _, m := range r.Members {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Label(), m.Endpoint, version(m), role(r, m),
+			size(m), inUse(m), quotaUsed(m), reads(m), lag(m), fsync(m), commit(m))
+	}
+	_ = tw.Flush()
+	if h := c.Hash; h != nil {
+		fmt.Fprintf(w, "\nhashes: %s at revision %d\n", h.Result, h.Revision)
+	}
+	if len(r.Gaps) > 0 {
+		fmt.Fprintln(w, "\nnot seen:")
+	}
+	for _, g := range r.Gaps {
+		required := ""
+		if g.Required {
+			required = " (required)"
+		}
+		fmt.Fprintf(w, "  %s%s: %s\n", strings.TrimPrefix(g.Member+": "+string(g.Check), ": "), required, g.Reason)
+	}
+}
+
+func worstOf(r health.Report, m health.Member) string {
+	if !m.Reachable {
+		return "no answer"
+	}
+	for _, p := range r.Problems {
+		if p.Member == m.Label() {
+			return string(p.Severity)
+		}
+	}
+	return "ok"
+}
+
+func version(m health.Member) string {
+	if m.Status == nil {
+		return "-"
+	}
+	return m.Status.Version
+}
+
+func role(r health.Report, m health.Member) string {
+	switch {
+	case !m.Reachable:
+		return "no answer"
+	case m.Learner:
+		return "learner"
+	case r.Cluster.Leader == m.Label():
+		return "leader"
+	default:
+		return "follower"
+	}
+}
+
+func size(m health.Member) string {
+	if m.Status == nil {
+		return "-"
+	}
+	return output.Bytes(m.Status.SizeBytes)
+}
+
+func inUse(m health.Member) string {
+	if m.Status == nil {
+		return "-"
+	}
+	return output.Bytes(m.Status.InUseBytes)
+}
+
+func quotaUsed(m health.Member) string {
+	switch {
+	case m.Status == nil || m.Status.QuotaBytes == 0:
+		return "-"
+	case m.Status.QuotaBytes < 0:
+		return "no quota"
+	default:
+		return fmt.Sprintf("%.1f%%", 100*m.Status.QuotaUsed())
+	}
+}
+
+func reads(m health.Member) string {
+	switch {
+	case m.Reads == nil:
+		return "-"
+	case m.Reads.Count == 0:
+		return "failed"
+	default:
+		return fmt.Sprintf("%.1f ms", 1000*m.Reads.MedianSeconds)
+	}
+}
+
+func lag(m health.Member) string {
+	if m.Status == nil {
+		return "-"
+	}
+	return fmt.Sprint(m.Status.Index - min(m.Status.Index, m.Status.Applied))
+}
+
+func fsync(m health.Member) string {
+	if m.Metrics == nil {
+		return "-"
+	}
+	return percentile(m.Metrics.WALFsync)
+}
+
+func commit(m health.Member) string {
+	if m.Metrics == nil {
+		return "-"
+	}
+	return percentile(m.Metrics.BackendCommit)
+}
+
+// percentile shows the sample, or what there is since the server started, each
+// with the number of events behind it.
+func percentile(t *health.Timing) string {
+	switch {
+	case t == nil || t.TotalP99Seconds == nil:
+		return "-"
+	case t.SampleP99Seconds == nil:
+		return fmt.Sprintf("%.1f ms of %d", 1000**t.TotalP99Seconds, t.TotalCount)
+	default:
+		return fmt.Sprintf("%.1f ms of %d (%.1f of %d)", 1000**t.SampleP99Seconds, t.SampleCount, 1000**t.TotalP99Seconds, t.TotalCount)
+	}
+}
+
+// writeHealthMetrics replaces the file at once, for a collector may be reading.
+func writeHealthMetrics(path string, r health.Report) error {
+	var b strings.Builder
+	fmt.Fprint(&b, "# HELP etcdkit_health_verdict Whether this is the cluster's verdict.\n# TYPE etcdkit_health_verdict gauge\n")
+	for _, v := range []health.Verdict{health.Healthy, health.Degraded, health.Unhealthy, health.Unknown} {
+		fmt.Fprintf(&b, "etcdkit_health_verdict{verdict=%q} %d\n", v, map[bool]int{true: 1}[r.Verdict == v])
+	}
+	fmt.Fprint(&b, "# HELP etcdkit_health_problems Problems found, by severity.\n# TYPE etcdkit_health_problems gauge\n")
+	for _, s := range []health.Severity{health.Critical, health.Warning, health.Info} {
+		n := 0
+		for _, p := range r.Problems {
+			if p.Severity == s {
+				n++
+			}
+		}
+		fmt.Fprintf(&b, "etcdkit_health_problems{severity=%q} %d\n", s, n)
+	}
+	fmt.Fprintf(&b, "# HELP etcdkit_health_can_lose Voters that may still fail.\n# TYPE etcdkit_health_can_lose gauge\netcdkit_health_can_lose %d\n", r.Cluster.CanLose)
+	fmt.Fprintf(&b, "# HELP etcdkit_health_checked_timestamp_seconds When the cluster was looked at.\n"+
+		"# TYPE etcdkit_health_checked_timestamp_seconds gauge\netcdkit_health_checked_timestamp_seconds %d\n", r.Time.Unix())
+	return replaceFile(path, b.String())
+}
+
+func replaceFile(path, text string) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write metrics file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(tmp.Name())
+		}
+	}()
+	_, err = tmp.WriteString(text)
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Chmod(tmp.Name(), 0o644) // the collector is another user
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write metrics file: %w", err)
+	}
+	return nil
+}
