@@ -3,20 +3,14 @@ module github.com/etcdkit/etcdkit
 go 1.26.0
 
 require (
-<<<<<<< HEAD
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
-=======
 	github.com/coreos/go-semver v0.3.1
->>>>>>> 4628899 (Judge the whole cluster, and defragment it member by member)
 	github.com/dustin/go-humanize v1.0.1
 	github.com/google/go-cmp v0.7.0
 	github.com/olekukonko/tablewriter v1.1.5
-<<<<<<< HEAD
-	github.com/rogpeppe/go-internal v1.16.0
-=======
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.74.0
->>>>>>> 4628899 (Judge the whole cluster, and defragment it member by member)
+	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/spf13/viper v1.21.0

@@ -66,11 +66,8 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddGroup(ctl.Groups()...)
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(utl.Native(a)...)
-<<<<<<< HEAD
 	root.AddCommand(newPlaygroundCmd(a))
 	root.AddCommand(newDiskCmd(a))
-=======
-	root.AddCommand(newPlaygroundCmd(a), newHealthCmd(a), newDefragAllCmd(a))
->>>>>>> 4628899 (Judge the whole cluster, and defragment it member by member)
+	root.AddCommand(newHealthCmd(a), newDefragAllCmd(a))
 	return root
 }
