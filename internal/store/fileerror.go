@@ -1,0 +1,49 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
+
+// explainFile says what was asked of the file system and what to do about a
+// refusal.
+func explainFile(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	cause := err
+	if path, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, path.Err) {
+		cause = path.Err // the path is in what already
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", what, ErrNotExist)
+	case errors.Is(err, fs.ErrPermission):
+		return hint.With(fmt.Errorf("%s: %w", what, ErrDenied), "check owner and mode of the folder, or run as the user that owns it")
+	case errors.Is(err, syscall.ENOSPC):
+		return hint.With(fmt.Errorf("%s: %w", what, cause), "free space on that disk, or save to another one")
+	case errors.Is(err, syscall.EROFS):
+		return hint.With(fmt.Errorf("%s: %w", what, cause), "choose a folder on a disk that is mounted for writing")
+	case errors.Is(err, syscall.ENOTDIR):
+		return hint.With(fmt.Errorf("%s: %w", what, cause), "a part of that path is a file: name a folder, ending in /")
+	}
+	return fmt.Errorf("%s: %w", what, cause)
+}
+
+// syncDir makes a rename or a removal in dir survive a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) {
+		err = nil // file systems, and Windows, that cannot sync a folder
+	}
+	return errors.Join(err, d.Close())
+}

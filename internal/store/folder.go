@@ -1,0 +1,207 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
+
+// partSuffix marks a file that is still being written. Its name is a dot, the
+// final name, a random id and this suffix.
+const partSuffix = ".part"
+
+// copyBuffer is large enough that a write is worth a system call.
+const copyBuffer = 1 << 20
+
+// Folder is a Store in a folder of the local file system.
+type Folder struct{ root string }
+
+// NewFolder returns the store in dir. It is created by the first Put.
+func NewFolder(dir string) *Folder { return &Folder{root: filepath.Clean(dir)} }
+
+// URL returns the folder's path, ending in a slash.
+func (f *Folder) URL() string { return strings.TrimSuffix(f.root, string(filepath.Separator)) + "/" }
+
+func (f *Folder) path(key string) string { return filepath.Join(f.root, filepath.FromSlash(key)) }
+
+// Put implements Store: a temporary file beside the final one is written,
+// synced and renamed.
+func (f *Folder) Put(ctx context.Context, key string, src io.Reader, _ PutOptions) (n int64, err error) {
+	final := f.path(key)
+	defer func() { err = explainFile("write "+final, err) }()
+	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
+		return 0, err
+	}
+	if info, err := os.Lstat(final); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("it exists and is not a regular file: %w", fs.ErrExist)
+	}
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails, by its contract
+	temp := filepath.Join(filepath.Dir(final), "."+filepath.Base(final)+"."+hex.EncodeToString(id)+partSuffix)
+	file, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	n, err = writeFile(ctx, file, src)
+	if err == nil {
+		err = os.Rename(temp, final)
+	}
+	if err != nil {
+		return n, errors.Join(err, os.Remove(temp))
+	}
+	return n, syncDir(filepath.Dir(final))
+}
+
+// writeFile copies src into file, syncs and closes it.
+func writeFile(ctx context.Context, file *os.File, src io.Reader) (total int64, err error) {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	buf := make([]byte, copyBuffer)
+	for {
+		n, ended, err := fill(src, buf)
+		if err != nil {
+			return total, err
+		}
+		if err := ctx.Err(); err != nil {
+			return total, context.Cause(ctx)
+		}
+		m, err := file.Write(buf[:n])
+		total += int64(m)
+		if err != nil {
+			return total, err
+		}
+		if ended {
+			return total, file.Sync()
+		}
+	}
+}
+
+// Get implements Store.
+func (f *Folder) Get(_ context.Context, key string) (io.ReadCloser, int64, error) {
+	name := f.path(key)
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, 0, explainFile("read "+name, err)
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, 0, errors.Join(explainFile("read "+name, err), file.Close())
+	}
+	body := struct {
+		io.Reader
+		io.Closer
+	}{bufio.NewReaderSize(file, copyBuffer), file}
+	return &exact{ReadCloser: body, left: info.Size(), name: name}, info.Size(), nil
+}
+
+// List implements Store.
+func (f *Folder) List(ctx context.Context, prefix string) ([]Object, error) {
+	var objects []Object
+	err := f.walk(ctx, prefix, func(key string, info fs.FileInfo) {
+		if !strings.HasSuffix(key, partSuffix) {
+			objects = append(objects, Object{Key: key, Size: info.Size(), Modified: info.ModTime()})
+		}
+	})
+	slices.SortFunc(objects, func(a, b Object) int { return strings.Compare(a.Key, b.Key) })
+	return objects, err
+}
+
+// walk calls fn for every regular file whose key begins with prefix. A root
+// that does not exist is empty.
+func (f *Folder) walk(ctx context.Context, prefix string, fn func(key string, info fs.FileInfo)) error {
+	start := f.path(path.Dir(prefix + "x"))
+	err := filepath.WalkDir(start, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, fs.ErrNotExist): // gone since it was listed, or never there
+			return nil
+		case err != nil:
+			return err
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		rel, err := filepath.Rel(f.root, name)
+		if err != nil || !strings.HasPrefix(keyOf(rel), prefix) {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			fn(keyOf(rel), info)
+		}
+		return err
+	})
+	return explainFile("list "+f.root, err)
+}
+
+// keyOf returns the key of a file: an unfinished one counts under the key that
+// it will have, with its temporary name's end.
+func keyOf(rel string) string {
+	dir, name := path.Split(filepath.ToSlash(rel))
+	if strings.HasSuffix(name, partSuffix) {
+		name = strings.TrimPrefix(name, ".")
+	}
+	return dir + name
+}
+
+// Delete implements Store.
+func (f *Folder) Delete(_ context.Context, key string) error {
+	name := f.path(key)
+	err := os.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(name))
+	}
+	return explainFile("delete "+name, err)
+}
+
+// Uploads implements Store: it lists the temporary files of Put.
+func (f *Folder) Uploads(ctx context.Context, prefix string) ([]Upload, error) {
+	var uploads []Upload
+	err := f.walk(ctx, prefix, func(key string, info fs.FileInfo) {
+		stem, ok := strings.CutSuffix(key, partSuffix)
+		dot := strings.LastIndexByte(stem, '.')
+		if ok && dot > 0 {
+			uploads = append(uploads, Upload{Key: stem[:dot], ID: stem[dot+1:], Started: info.ModTime()})
+		}
+	})
+	return uploads, err
+}
+
+// Abort implements Store.
+func (f *Folder) Abort(_ context.Context, u Upload) error {
+	final := f.path(u.Key)
+	temp := filepath.Join(filepath.Dir(final), "."+filepath.Base(final)+"."+u.ID+partSuffix)
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explainFile("remove "+temp, err)
+	}
+	return nil
+}
+
+// SetLock implements Store: a folder cannot protect its files.
+func (f *Folder) SetLock(context.Context, string, Lock) error {
+	return hint.With(fmt.Errorf("lock backup in %s: %w by a folder", f.root, errors.ErrUnsupported),
+		"use an S3 bucket with object lock, or leave out --lock-until and --legal-hold")
+}
+
+// Locked implements Store: nothing in a folder is locked.
+func (f *Folder) Locked(context.Context, string) (Lock, error) { return Lock{}, nil }

@@ -1,0 +1,395 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/store"
+)
+
+// quick are options that do not make a test of a broken store wait.
+func quick(endpoint string) store.S3Options {
+	return store.S3Options{Endpoint: endpoint, StallTimeout: time.Second, RetryFor: 300 * time.Millisecond}
+}
+
+func open(t *testing.T, location string, opts store.S3Options) store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), location, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestLocations(t *testing.T) {
+	for location, want := range map[string]string{
+		"s3://bkt":                 "bkt ",
+		"s3://bkt/":                "bkt ",
+		"s3://bkt/p":               "bkt p/",
+		"s3://bkt/p/q/":            "bkt p/q/",
+		"s3://":                    "error",
+		"s3:///p":                  "error",
+		"s3://key:secret@b/p":      "error",
+		"s3://bkt/p?region=x":      "error",
+		"s3://bkt/a//b":            "error",
+		"s3://bkt/../other-prefix": "error",
+	} {
+		bucket, prefix, err := store.ParseS3(location)
+		got := bucket + " " + prefix
+		if err != nil {
+			got = "error"
+			if !errors.Is(err, store.ErrConfig) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s: %v", location, err)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", location, got, want)
+		}
+	}
+	if _, err := store.Open(t.Context(), "gs://b/p", store.S3Options{}); !errors.Is(err, store.ErrConfig) {
+		t.Errorf("open gs://: %v, want ErrConfig", err)
+	}
+}
+
+func TestWrongOptionsAreToldBeforeAnythingIsSent(t *testing.T) {
+	setCredentials(t)
+	for name, opts := range map[string]store.S3Options{
+		"endpoint with a path":    {Endpoint: "https://h/bucket"},
+		"endpoint with a secret":  {Endpoint: "https://u:p@h"},
+		"addressing":              {Addressing: "virtual"},
+		"checksum":                {Checksum: "crc"},
+		"sse":                     {SSE: "aes"},
+		"sse without key id":      {SSE: "kms:"},
+		"proxy":                   {Proxy: "::"},
+		"CA file that holds none": {CAFile: "s3_test.go"},
+	} {
+		if _, err := store.Open(t.Context(), "s3://bkt/", opts); !errors.Is(err, store.ErrConfig) {
+			t.Errorf("%s: %v, want ErrConfig", name, err)
+		}
+	}
+}
+
+// answer is a stub that gives one answer to everything.
+func answer(t *testing.T, status int, code string) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		if code != "" {
+			fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func TestErrorsAreInTheOperatorsWords(t *testing.T) {
+	setCredentials(t)
+	for name, tc := range map[string]struct {
+		status int
+		code   string
+		is     error
+		hint   string
+	}{
+		"denied":              {403, "AccessDenied", store.ErrDenied, "s3:PutObject"},
+		"no such bucket":      {404, "NoSuchBucket", store.ErrNoBucket, "create bucket"},
+		"wrong key, see E95":  {403, "InvalidAccessKeyId", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
+		"wrong secret":        {403, "SignatureDoesNotMatch", store.ErrDenied, "AWS_SECRET_ACCESS_KEY"},
+		"clock skew":          {403, "RequestTimeTooSkewed", store.ErrDenied, "clock"},
+		"expired token":       {400, "ExpiredToken", store.ErrDenied, "session token"},
+		"a proxy's 413":       {413, "", nil, "--part-size"},
+		"elsewhere":           {301, "PermanentRedirect", nil, "--s3-region"},
+		"500 forever":         {500, "InternalError", nil, "own health"},
+		"503 without a body":  {503, "", nil, "own health"},
+		"a proxy's plain 403": {403, "", store.ErrDenied, "s3:PutObject"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, "s3://bkt/p/", quick(answer(t, tc.status, tc.code)))
+			_, err := s.Put(t.Context(), "x", strings.NewReader("1"), store.PutOptions{})
+			if err == nil || (tc.is != nil && !errors.Is(err, tc.is)) || !strings.Contains(hint.Of(err), tc.hint) || !strings.Contains(err.Error(), "s3://bkt/p/x") {
+				t.Errorf("got %v, hint %q; want %v, hint with %q", err, hint.Of(err), tc.is, tc.hint)
+			}
+		})
+	}
+}
+
+func TestNetworkErrorsNameTheFlag(t *testing.T) {
+	setCredentials(t)
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	secure, plain := httptest.NewTLSServer(ok), httptest.NewServer(ok)
+	defer secure.Close()
+	defer plain.Close()
+	for name, tc := range map[string]struct{ endpoint, hint string }{
+		"unknown authority": {secure.URL, "--s3-ca-file"},
+		"plain HTTP":        {"https://" + strings.TrimPrefix(plain.URL, "http://"), "http://"},
+		"nobody listens":    {"http://127.0.0.1:1", "--s3-endpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := open(t, "s3://bkt/", quick(tc.endpoint)).List(t.Context(), "")
+			if !errors.Is(err, store.ErrUnreachable) || !strings.Contains(hint.Of(err), tc.hint) {
+				t.Errorf("got %v, hint %q; want ErrUnreachable, hint with %q", err, hint.Of(err), tc.hint)
+			}
+		})
+	}
+}
+
+// front is a proxy before the real server that may answer by itself.
+func front(t *testing.T, first func(w http.ResponseWriter, r *http.Request) (handled bool)) string {
+	t.Helper()
+	target, err := url.Parse(serverURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host // it is signed
+	}}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !first(w, r) {
+			pass.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// E94, k3s-io/k3s#13087: an upload is tried again.
+func TestE94FailuresThatPassAreRetried(t *testing.T) {
+	var n atomic.Int32
+	opts := quick(front(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		if n.Add(1)%3 != 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	}))
+	opts.RetryFor = 20 * time.Second
+	s := open(t, bucketURL(t)+"retried/", opts)
+	data := random(t, 2*store.MinPartSize+7)
+	if _, err := s.Put(t.Context(), "x", bytes.NewReader(data), store.PutOptions{PartSize: store.MinPartSize}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := get(s, t.Context(), "x"); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("get: %d bytes, %v", len(got), err)
+	}
+}
+
+// E86, fleetdm/fleet#47850: some stores refuse the newer checksums.
+func TestE86AStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode    string
+		refused func(h http.Header) bool
+		fails   bool
+	}{
+		"crc32c refused":        {"auto", func(h http.Header) bool { return hasChecksum(h) }, false},
+		"md5 refused as well":   {"auto", func(h http.Header) bool { return hasChecksum(h) || h.Get("Content-Md5") != "" }, false},
+		"asked for and not had": {"crc32c", func(h http.Header) bool { return hasChecksum(h) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := quick(front(t, func(w http.ResponseWriter, r *http.Request) bool {
+				if !tc.refused(r.Header) {
+					return false
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.WriteHeader(http.StatusNotImplemented)
+				fmt.Fprint(w, "<Error><Code>NotImplemented</Code><Message>A header is not implemented</Message></Error>")
+				return true
+			}))
+			opts.Checksum = tc.mode
+			s := open(t, bucketURL(t)+"e86/"+strings.ReplaceAll(name, " ", "-")+"/", opts)
+			data := random(t, store.MinPartSize+7)
+			for _, part := range []int{10, len(data)} {
+				_, err := s.Put(t.Context(), "x", bytes.NewReader(data[:part]), store.PutOptions{PartSize: store.MinPartSize})
+				if (err != nil) != tc.fails {
+					t.Errorf("put %d bytes: %v, want an error: %t", part, err, tc.fails)
+				}
+			}
+		})
+	}
+}
+
+func hasChecksum(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Amz-Checksum") || strings.HasPrefix(name, "X-Amz-Sdk-Checksum") || name == "X-Amz-Trailer" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEveryChecksumModeIsAcceptedByARealStore(t *testing.T) {
+	for _, mode := range []string{"auto", "crc32c", "sha256", "md5", "none"} {
+		t.Run(mode, func(t *testing.T) {
+			s := open(t, bucketURL(t)+mode+"/", store.S3Options{Endpoint: serverURL(t), Checksum: mode})
+			data := random(t, store.MinPartSize+7)
+			for _, n := range []int{10, len(data)} {
+				if _, err := s.Put(t.Context(), "x", bytes.NewReader(data[:n]), store.PutOptions{PartSize: store.MinPartSize}); err != nil {
+					t.Errorf("put %d bytes: %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+// E92, rancher/rancher#39987; versitygw implements no server-side encryption,
+// so the headers are looked at on their way.
+func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, random(t, 32), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for sse, header := range map[string]string{
+		"s3":         "X-Amz-Server-Side-Encryption: AES256",
+		"kms:my-key": "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id: my-key",
+		"c:" + key:   "X-Amz-Server-Side-Encryption-Customer-Algorithm: AES256",
+	} {
+		t.Run(sse[:1], func(t *testing.T) {
+			name, value, _ := strings.Cut(header, ": ")
+			var mu sync.Mutex
+			seen := map[string]bool{}
+			opts := quick(front(t, func(_ http.ResponseWriter, r *http.Request) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case r.Method == http.MethodPut && !r.URL.Query().Has("uploadId"):
+					seen["put"] = r.Header.Get(name) == value
+				case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
+					seen["begin"] = r.Header.Get(name) == value
+				}
+				return false
+			}))
+			opts.SSE = sse
+			s := open(t, bucketURL(t)+"sse/", opts)
+			for _, n := range []int{1, store.MinPartSize + 1} {
+				_, _ = s.Put(t.Context(), "x", bytes.NewReader(make([]byte, n)), store.PutOptions{PartSize: store.MinPartSize})
+			}
+			if !seen["put"] || !seen["begin"] {
+				t.Errorf("requests that carried %q: %v", header, seen)
+			}
+		})
+	}
+}
+
+// E85, k3s-io/k3s#11603: compression on the way ended downloads early.
+func TestE85NothingIsCompressedOnTheWayAndAShortBodyIsAnError(t *testing.T) {
+	setCredentials(t)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			t.Error("compression was offered to the store")
+		}
+		w.Header().Set("Content-Length", "1000")
+		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+		_, _ = w.Write(make([]byte, 400)) // the server closes: 600 are missing
+	}))
+	defer srv.Close()
+	if _, err := get(open(t, "s3://bkt/", quick(srv.URL)), t.Context(), "x"); !errors.Is(err, store.ErrTruncated) {
+		t.Errorf("get: %v, want ErrTruncated", err)
+	}
+}
+
+func TestAStalledStoreIsGivenUp(t *testing.T) {
+	setCredentials(t)
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	defer srv.Close()
+	defer close(release)
+	s := open(t, "s3://bkt/", quick(srv.URL))
+	if _, err := s.Put(t.Context(), "x", strings.NewReader("1"), store.PutOptions{}); !errors.Is(err, store.ErrUnreachable) {
+		t.Errorf("put: %v, want ErrUnreachable", err)
+	}
+}
+
+// E91, rancher/rke2#8119: credentials of a role are fetched by IMDSv2 for every run.
+func TestE91RoleCredentialsComeFromIMDSv2(t *testing.T) {
+	clearCredentials(t)
+	const token = "imds-token"
+	imds := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
+			fmt.Fprint(w, token)
+		case r.Header.Get("X-aws-ec2-metadata-token") != token:
+			w.WriteHeader(http.StatusUnauthorized)
+		case strings.HasSuffix(r.URL.Path, "security-credentials/"):
+			fmt.Fprint(w, "backup-role")
+		default:
+			fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"ROLEKEY","SecretAccessKey":"s","Token":"session","Expiration":%q}`,
+				time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+		}
+	}))
+	defer imds.Close()
+	var auth, session atomic.Value
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth.Store(r.Header.Get("Authorization"))
+		session.Store(r.Header.Get("X-Amz-Security-Token"))
+	}))
+	defer srv.Close()
+	opts := quick(srv.URL)
+	opts.MetadataEndpoint = imds.URL
+	if _, err := open(t, "s3://bkt/", opts).Put(t.Context(), "x", strings.NewReader("1"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := auth.Load().(string); !strings.Contains(got, "ROLEKEY") || session.Load() != "session" {
+		t.Errorf("request was signed with %q, session %q", got, session.Load())
+	}
+}
+
+func TestMissingCredentialsAreToldAsSuch(t *testing.T) {
+	clearCredentials(t)
+	_, err := store.Open(t.Context(), "s3://bkt/", store.S3Options{Endpoint: "http://127.0.0.1:1", MetadataEndpoint: "http://127.0.0.1:1"})
+	if !errors.Is(err, store.ErrConfig) || !strings.Contains(hint.Of(err), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("got %v, hint %q", err, hint.Of(err))
+	}
+}
+
+// E88, k3s-io/k3s#12244: both styles of addressing.
+func TestE88AddressingStyles(t *testing.T) {
+	setCredentials(t)
+	var host, path atomic.Value
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host.Store(r.Host)
+		path.Store(r.URL.Path)
+	}))
+	defer srv.Close()
+	proxied := quick("http://store.example")
+	proxied.Proxy = srv.URL
+	for style, want := range map[string]string{
+		"path": "store.example /bucket/p/x",
+		"dns":  "bucket.store.example /p/x",
+	} {
+		proxied.Addressing = style
+		if _, err := open(t, "s3://bucket/p/", proxied).Put(t.Context(), "x", strings.NewReader("1"), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(host.Load(), " ", path.Load()); got != want {
+			t.Errorf("%s: %s, want %s", style, got, want)
+		}
+	}
+}
+
+// E82, go-gitea/gitea#38753: parts always suffice, or the upload fails.
+func TestE82PartSizeGrowsWithTheSource(t *testing.T) {
+	for size, want := range map[int64]int64{0: 8 << 20, 1 << 30: 8 << 20, 100 << 30: 13 << 20, 1 << 40: 132 << 20} {
+		if got := store.PartSize(size); got != want || got*10_000 < size {
+			t.Errorf("part size for %d: %d, want %d", size, got, want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
+
+// cause digs the S3 answer out of err, or returns err.
+func cause(err error) error {
+	if resp, ok := errors.AsType[minio.ErrorResponse](err); ok {
+		return resp
+	}
+	return err
+}
+
+// passing reports whether a request that failed so may succeed when repeated.
+func passing(err error) bool {
+	resp, ok := errors.AsType[minio.ErrorResponse](err)
+	if ok && resp.StatusCode != 0 {
+		switch resp.StatusCode {
+		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return resp.Code == "RequestTimeout" || resp.Code == "SlowDown"
+	}
+	if ok { // an error inside a 200, as of a join of parts
+		return resp.Code == "InternalError" || resp.Code == "SlowDown" || resp.Code == "RequestTimeout"
+	}
+	if certificate(err) != "" {
+		return false
+	}
+	if dns, isDNS := errors.AsType[*net.DNSError](err); isDNS && dns.IsNotFound {
+		return false
+	}
+	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return false
+	}
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, errStalled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
+// refusesChecksum reports whether a store that does not know a checksum may
+// have answered so. The answers differ; trying the next one tells.
+func refusesChecksum(err error) bool {
+	resp, ok := errors.AsType[minio.ErrorResponse](err)
+	if !ok {
+		return false
+	}
+	switch resp.Code {
+	case "NotImplemented", "InvalidRequest", "InvalidArgument", "BadRequest", "InvalidDigest", "XAmzContentChecksumMismatch", "MalformedTrailerError":
+		return true
+	}
+	return resp.StatusCode == http.StatusNotImplemented ||
+		(resp.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(resp.Message), "checksum"))
+}
+
+// withoutLock reports whether the answer means that the object has no lock, or
+// that the store knows none.
+func withoutLock(err error) bool {
+	resp, ok := errors.AsType[minio.ErrorResponse](err)
+	if !ok {
+		return false
+	}
+	switch resp.Code {
+	case "NoSuchObjectLockConfiguration", "ObjectLockConfigurationNotFoundError", "InvalidRequest", "NotImplemented", "MethodNotAllowed":
+		return true
+	}
+	return resp.StatusCode == http.StatusNotImplemented
+}
+
+// certificate returns what is wrong with the server's certificate, "" if that
+// is not the matter.
+func certificate(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "pass its authority with --s3-ca-file"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "the certificate is for another name: use that name in --s3-endpoint, or try --s3-addressing path"
+	}
+	if _, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
+		return "renew the certificate, or check this machine's clock"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "pass its authority with --s3-ca-file"
+	}
+	return ""
+}
+
+// explain says what was asked for and why it was not done, in the words of an
+// operator.
+func (s *S3) explain(req request, err error) error {
+	what := fmt.Sprintf("%s %s", req.verb, s.URL()+req.key)
+	resp, ok := errors.AsType[minio.ErrorResponse](err)
+	if !ok || resp.Code == "" {
+		return s.explainNetwork(what, err)
+	}
+	say := func(sentinel error) error { return fmt.Errorf("%s: %w (%w)", what, sentinel, resp) }
+	switch resp.Code {
+	case minio.NoSuchBucket:
+		return hint.With(say(ErrNoBucket), "create bucket %q, or check --s3-endpoint and --s3-region", s.bucket)
+	case minio.NoSuchKey, minio.NoSuchUpload, "NotFound":
+		return say(ErrNotExist)
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "InvalidToken", "InvalidSecurity", "XMinioInvalidIAMCredentials":
+		return hint.With(say(ErrDenied), "check the access key and secret in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or of --s3-profile, and --s3-region%s", regionHint(resp))
+	case "ExpiredToken", "ExpiredTokenException":
+		return hint.With(say(ErrDenied), "the session token has expired: get new credentials")
+	case "RequestTimeTooSkewed", "RequestExpired":
+		return hint.With(say(ErrDenied), "this machine's clock and the store's differ: synchronise them")
+	case minio.AccessDenied, "AllAccessDisabled", "Forbidden":
+		return hint.With(say(ErrDenied), "the credentials need %s on bucket %q", req.right, s.bucket)
+	case "PermanentRedirect", "TemporaryRedirect", "MovedPermanently", "IllegalLocationConstraintException":
+		return hint.With(fmt.Errorf("%s: %w", what, resp), "the bucket is elsewhere: set --s3-region%s", regionHint(resp))
+	case "EntityTooLarge":
+		return hint.With(fmt.Errorf("%s: %w", what, resp), "choose a smaller --part-size")
+	}
+	return s.explainStatus(what, req, resp)
+}
+
+// explainStatus serves answers without a code of S3, such as a proxy's.
+func (s *S3) explainStatus(what string, req request, resp minio.ErrorResponse) error {
+	err := fmt.Errorf("%s: %w (HTTP %d)", what, resp, resp.StatusCode)
+	switch resp.StatusCode {
+	case http.StatusRequestEntityTooLarge:
+		return hint.With(err, "a proxy in front of the store limits the size of requests: raise its limit, or choose a smaller --part-size")
+	case http.StatusForbidden, http.StatusUnauthorized:
+		return hint.With(fmt.Errorf("%s: %w (%w)", what, ErrDenied, resp), "the credentials need %s on bucket %q", req.right, s.bucket)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s: %w (%w)", what, ErrNotExist, resp)
+	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return hint.With(err, "the bucket is elsewhere: check --s3-endpoint and --s3-region")
+	}
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return hint.With(err, "the store failed for %s in a row: look at its own health", s.opts.RetryFor)
+	}
+	return err
+}
+
+func regionHint(resp minio.ErrorResponse) string {
+	if resp.Region == "" {
+		return ""
+	}
+	return " (the store says " + resp.Region + ")"
+}
+
+func (s *S3) explainNetwork(what string, err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the URL repeats what is in what, and may be signed
+	}
+	wrapped := fmt.Errorf("%s: %w: %w", what, ErrUnreachable, err)
+	if next := certificate(err); next != "" {
+		return hint.With(wrapped, "%s", next)
+	}
+	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return hint.With(wrapped, "the store speaks plain HTTP: write --s3-endpoint http://%s", s.core.EndpointURL().Host)
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return hint.With(wrapped, "check the host in --s3-endpoint; if it begins with the bucket's name, try --s3-addressing path")
+	}
+	_, network := errors.AsType[net.Error](err)
+	if network || errors.Is(err, errStalled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return hint.With(wrapped, "check --s3-endpoint and --s3-proxy, and the way to that host")
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
