@@ -47,7 +47,7 @@ type Cluster struct {
 
 	dir      string // parent of the data directories
 	scratch  *scratch
-	reserved []*reservation
+	reserved []*Port
 }
 
 // Start builds a new cluster on free loopback ports and waits until every
@@ -130,12 +130,12 @@ func (c *Cluster) configure(opts Options) error {
 
 // reserve finds a free loopback port and keeps it for this cluster.
 func (c *Cluster) reserve() (url.URL, error) {
-	r, err := reservePort()
+	r, err := ReservePort()
 	if err != nil {
 		return url.URL{}, fmt.Errorf("start cluster: %w", err)
 	}
 	c.reserved = append(c.reserved, r)
-	return url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", r.port)}, nil
+	return url.URL{Scheme: "http", Host: r.Addr()}, nil
 }
 
 // Endpoints returns the client URL of every member, in member order.
@@ -159,7 +159,7 @@ func (c *Cluster) Close() error {
 	}
 	g.Wait()
 	for _, r := range c.reserved {
-		r.release()
+		r.Release()
 	}
 	if c.scratch == nil {
 		return nil

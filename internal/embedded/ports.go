@@ -21,14 +21,16 @@ const (
 	portTries = 200
 )
 
-// reservation keeps a port for this process: two clusters that are started at
-// the same moment, in whatever processes, never choose the same.
-type reservation struct {
+// A Port is a free loopback port that is kept for this process: two servers
+// that are started at the same moment, in whatever processes, never choose the
+// same.
+type Port struct {
 	port int
 	lock *fileutil.LockedFile
 }
 
-func reservePort() (*reservation, error) {
+// ReservePort finds a free loopback port and keeps it until Release.
+func ReservePort() (*Port, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		path := filepath.Join(os.TempDir(), fmt.Sprintf("etcdkit-port-%d.lock", port))
@@ -36,11 +38,11 @@ func reservePort() (*reservation, error) {
 		if err != nil {
 			continue // taken, perhaps by another user
 		}
-		r := &reservation{port: port, lock: lock}
+		r := &Port{port: port, lock: lock}
 		if free(port) {
 			return r, nil
 		}
-		r.release()
+		r.Release()
 	}
 	return nil, errors.New("find a free loopback port: every port tried was in use")
 }
@@ -54,8 +56,11 @@ func free(port int) bool {
 	return l.Close() == nil
 }
 
-// release gives the port back.
-func (r *reservation) release() {
+// Addr returns the port with the loopback address, as host:port.
+func (r *Port) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port)) }
+
+// Release gives the port back.
+func (r *Port) Release() {
 	name := r.lock.Name()
 	_ = os.Remove(name) // before the lock goes: afterwards it may be another's
 	_ = r.lock.Close()
