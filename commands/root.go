@@ -66,7 +66,7 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddGroup(ctl.Groups()...)
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(utl.Native(a)...)
-	root.AddCommand(newPlaygroundCmd(a))
+	root.AddCommand(newPlaygroundCmd(a), newConfigCmd(a))
 	root.AddCommand(newDiskCmd(a))
 	root.AddCommand(newHealthCmd(a), newDefragAllCmd(a))
 	return root

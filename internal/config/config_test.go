@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -95,7 +96,7 @@ func TestFill(t *testing.T) {
 			want := defaults
 			tc.want(&want)
 			got, err := fill(t, tc.args, tc.environ)
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Flags{}), cmpopts.IgnoreFields(config.Flags{}, "File")); err != nil || diff != "" {
 				t.Errorf("error %v, flags (-want +got):\n%s", err, diff)
 			}
 		})
@@ -110,7 +111,7 @@ func TestFillRefuses(t *testing.T) {
 		"a variable that is not a value of its flag": {nil, []string{"ETCDKIT_DIAL_TIMEOUT=soon"}, "variable ETCDKIT_DIAL_TIMEOUT", "--dial-timeout"},
 		"a file that is not there":                   {[]string{"--config=/nonexistent.yaml"}, nil, "/nonexistent.yaml", ""},
 		"a file that is not YAML":                    {[]string{"--config=" + writeConfig(t, "a: [")}, nil, "configuration file", ""},
-		"a key that does not exist":                  {[]string{"--config=" + writeConfig(t, "contex: a")}, nil, `unknown key "contex"`, "contexts"},
+		"a key that does not exist":                  {[]string{"--config=" + writeConfig(t, "contex: a")}, nil, `unknown key "contex"`, "did you mean context?"},
 		"a setting that does not exist":              {[]string{"--config=" + writeConfig(t, "contexts: {a: {endpoint: b}}")}, nil, `unknown setting "endpoint"`, "endpoints"},
 		"a setting that widens an effect":            {[]string{"--config=" + writeConfig(t, "contexts: {a: {yes: true}}")}, nil, `unknown setting "yes"`, ""},
 		"a context that does not exist":              {[]string{"--context=x", "--config=" + writeConfig(t, file)}, nil, `context "x" is not in`, "lab"},
@@ -131,6 +132,68 @@ func TestASecretIsNotInTheError(t *testing.T) {
 	_, err := fill(t, []string{"--config", path}, nil)
 	if err == nil || strings.Contains(err.Error(), "hunter") {
 		t.Errorf("got %v, want an error without the password", err)
+	}
+}
+
+func TestASecretInTheFileMayBeAReference(t *testing.T) {
+	secret := writeConfig(t, "from-file\n")
+	for name, tc := range map[string]struct {
+		password, want, wantErr string
+	}{
+		"a file":               {"file:" + secret, "from-file", ""},
+		"a variable":           {"env:ETCD_PASSWORD", "from-variable", ""},
+		"the secret itself":    {"plain", "plain", ""},
+		"a file that is gone":  {"file:/nonexistent", "", "/nonexistent"},
+		"a variable not there": {"env:NOSUCH", "", "variable NOSUCH is not set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := writeConfig(t, "context: a\ncontexts: {a: {user: root, password: '"+tc.password+"'}}")
+			f, err := fill(t, []string{"--config", path}, []string{"ETCD_PASSWORD=from-variable"})
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Errorf("got %v, want %q", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil || f.Conn.Auth.Password != tc.want {
+				t.Errorf("got %q, %v; want %q", f.Conn.Auth.Password, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestSettingsSayWhereAValueCameFromAndHideSecrets(t *testing.T) {
+	path := writeConfig(t, "context: a\ncontexts: {a: {cacert: /ca, password: hunter2}}")
+	var f config.Flags
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.Bind(fs, cli.Native)
+	if err := fs.Parse([]string{"--config", path, "--endpoints=a:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Fill(fs, &cli.Env{Environ: []string{"ETCDCTL_KEY=/key", "ETCDKIT_USER=root:hunter3"}}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]config.Setting{}
+	for _, s := range f.Settings(fs) {
+		got[s.Name] = s
+		if strings.Contains(s.Value, "hunter") {
+			t.Errorf("%s shows a secret", s.Name)
+		}
+	}
+	for name, want := range map[string]config.Setting{
+		"endpoints":    {Name: "endpoints", Value: "[a:1]", Source: "flag"},
+		"key":          {Name: "key", Value: "/key", Source: "variable ETCDCTL_KEY"},
+		"cacert":       {Name: "cacert", Value: "/ca", Source: "configuration file"},
+		"dial-timeout": {Name: "dial-timeout", Value: "2s", Source: "default"},
+		"password":     {Name: "password", Value: "<redacted>", Source: "configuration file"},
+		"user":         {Name: "user", Value: "root:<redacted>", Source: "variable ETCDKIT_USER"},
+	} {
+		if got[name] != want {
+			t.Errorf("%s: got %+v, want %+v", name, got[name], want)
+		}
+	}
+	if _, ok := got["yes"]; ok {
+		t.Error("--yes is no setting: only the command line may give it")
 	}
 }
 

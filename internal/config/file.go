@@ -76,7 +76,8 @@ func read(path string) (*File, error) {
 		switch key {
 		case "context", "contexts", "repositories":
 		default:
-			return nil, hint.With(fmt.Errorf("configuration file %s: unknown key %q", path, key), "the keys are context, contexts and repositories")
+			return nil, hint.With(fmt.Errorf("configuration file %s: unknown key %q", path, key), "%s",
+				suggestion(key, []string{"context", "contexts", "repositories"}, "the keys are context, contexts and repositories"))
 		}
 	}
 	for name := range v.GetStringMap("contexts") {

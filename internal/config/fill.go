@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,9 +26,10 @@ func suffix(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag
 // from the chosen context of the configuration file. It is called once, before
 // the command runs.
 func (f *Flags) Fill(fs *pflag.FlagSet, env *cli.Env) error {
+	f.sources = map[string]string{}
 	// The file is chosen by flags that have variables themselves.
 	for _, name := range []string{"config", "context"} {
-		if err := fillFlag(fs.Lookup(name), env, nil); err != nil {
+		if err := f.fillFlag(fs.Lookup(name), env, nil); err != nil {
 			return err
 		}
 	}
@@ -35,13 +37,14 @@ func (f *Flags) Fill(fs *pflag.FlagSet, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	f.File = file
 	settings, err := file.context(f.Context)
 	if err != nil {
 		return err
 	}
 	fs.VisitAll(func(flag *pflag.Flag) {
 		if err == nil {
-			err = fillFlag(flag, env, settings)
+			err = f.fillFlag(flag, env, settings)
 		}
 	})
 	return err
@@ -49,8 +52,14 @@ func (f *Flags) Fill(fs *pflag.FlagSet, env *cli.Env) error {
 
 // fillFlag sets one flag by its Value, not through the flag set: Changed must
 // keep meaning "typed".
-func fillFlag(flag *pflag.Flag, env *cli.Env, settings Context) error {
-	if flag == nil || flag.Changed || flag.Annotations[envMark] == nil {
+func (f *Flags) fillFlag(flag *pflag.Flag, env *cli.Env, settings Context) error {
+	switch {
+	case flag == nil:
+		return nil
+	case flag.Changed:
+		f.sources[flag.Name] = "flag"
+		return nil
+	case flag.Annotations[envMark] == nil:
 		return nil
 	}
 	for _, prefix := range []string{nativePrefix, upstreamPrefix} {
@@ -59,6 +68,7 @@ func fillFlag(flag *pflag.Flag, env *cli.Env, settings Context) error {
 		if value == "" {
 			continue
 		}
+		f.sources[flag.Name] = "variable " + name
 		if err := set(flag, value); err != nil {
 			return hint.With(fmt.Errorf("variable %s: %w", name, redact(flag, err)), "it takes the same values as --%s", flag.Name)
 		}
@@ -68,8 +78,9 @@ func fillFlag(flag *pflag.Flag, env *cli.Env, settings Context) error {
 	if !ok {
 		return nil
 	}
-	if err := setFromFile(flag, value); err != nil {
-		return fmt.Errorf("configuration file: %s: %w", flag.Name, redact(flag, err))
+	f.sources[flag.Name] = "configuration file"
+	if err := setFromFile(flag, value, env); err != nil {
+		return fmt.Errorf("configuration file: %s: %w", flag.Name, err)
 	}
 	return nil
 }
@@ -81,7 +92,14 @@ func set(flag *pflag.Flag, value string) error {
 	return flag.Value.Set(value)
 }
 
-func setFromFile(flag *pflag.Flag, value any) error {
+func setFromFile(flag *pflag.Flag, value any, env *cli.Env) error {
+	if text, ok := value.(string); ok && Secret(flag.Name) {
+		secret, err := Reference(text, env)
+		if err != nil {
+			return err
+		}
+		return redact(flag, set(flag, secret))
+	}
 	items, isList := value.([]any)
 	list, takesList := flag.Value.(pflag.SliceValue)
 	switch {
@@ -92,9 +110,9 @@ func setFromFile(flag *pflag.Flag, value any) error {
 		}
 		return list.Replace(texts)
 	case isList:
-		return fmt.Errorf("one value expected, not a list")
+		return errors.New("one value expected, not a list")
 	}
-	return set(flag, fmt.Sprint(value))
+	return redact(flag, set(flag, fmt.Sprint(value)))
 }
 
 func splitList(value string) []string {
@@ -107,8 +125,8 @@ func splitList(value string) []string {
 
 // redact keeps the value out of the error where it may be a secret.
 func redact(flag *pflag.Flag, err error) error {
-	if Secret(flag.Name) {
-		return fmt.Errorf("not a valid value")
+	if err != nil && Secret(flag.Name) {
+		return errors.New("not a valid value")
 	}
 	return err
 }

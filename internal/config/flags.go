@@ -32,6 +32,9 @@ type Flags struct {
 	ExpectClusterID string
 	Yes, Force      bool
 	Quiet           bool
+
+	File    *File             // the configuration file, after Fill
+	sources map[string]string // where a flag's value came from, by flag; "" is its default
 }
 
 // Bind defines the flags of the dialect on fs and marks those that variables
