@@ -63,12 +63,13 @@ cannot be measured.`,
 	fs.IntVar(&f.Jobs, "jobs", 0, "writers at once, each with its own file (default 1)")
 	fs.BoolVar(&f.ODSync, "odsync", false, "open with O_DSYNC instead of calling fdatasync")
 	fs.BoolVar(&f.SkipBandwidth, "skip-bandwidth", false, "do not write and read back 128 MiB in large blocks after the rounds")
+	fs.BoolVar(&f.Gentle, "gentle", false, "low impact, for a disk with a running etcd: at most 50 writes a second and a fifth of the time, and stop at a sync slower than 100 ms")
 	fs.StringVar(&f.require, "require", "", "limits to meet, such as p99=10ms,iops=500,write=100MB")
 	return cmd
 }
 
 func runDiskCheck(ctx context.Context, a *app.App, f diskFlags, args []string) error {
-	opts, err := f.options(args)
+	opts, err := f.options(a, args)
 	if err != nil {
 		return cli.Usage(err)
 	}
@@ -79,16 +80,18 @@ func runDiskCheck(ctx context.Context, a *app.App, f diskFlags, args []string) e
 	report, err := disk.Check(ctx, opts)
 	meter.Done()
 	if report != nil {
+		readNeighbours(ctx, a, report)
 		err = errors.Join(a.Print(diskResult(a, report)), err)
 	}
 	return diskKind(err)
 }
 
 // options completes what the flags say with what is to be found out.
-func (f diskFlags) options(args []string) (disk.Options, error) {
+func (f diskFlags) options(a *app.App, args []string) (disk.Options, error) {
 	opts := f.Options
 	opts.Pattern = disk.Pattern(f.pattern)
 	opts.Size, opts.Block = int64(f.size), int(f.block)
+	opts.Force = a.Global.Force
 	if f.require != "" {
 		required, err := disk.ParseRequirements(f.require)
 		if err != nil {
@@ -112,6 +115,8 @@ func diskKind(err error) error {
 	switch {
 	case errors.Is(err, disk.ErrOptions):
 		return cli.Usage(err)
+	case errors.Is(err, disk.ErrEtcdRunning):
+		return cli.Guard(err)
 	case errors.Is(err, disk.ErrTooSlow):
 		return cli.Verdict(err)
 	case errors.Is(err, disk.ErrCannotMeasure):

@@ -18,7 +18,7 @@ func diskCheck(t *testing.T, args ...string) (code int, out, errs string) {
 	env := cli.System()
 	var stdout, stderr strings.Builder
 	env.In, env.Out, env.Err, env.Live, env.OutTTY, env.Environ = strings.NewReader(""), &stdout, &stderr, false, false, nil
-	args = append([]string{"etcdkit", "disk", "check", "--size", "276000", "--rounds", "1", "--skip-bandwidth"}, args...)
+	args = append([]string{"etcdkit", "disk", "check", "--size", "276000", "--rounds", "1", "--skip-bandwidth", "--force"}, args...)
 	code = commands.Main(t.Context(), args, env)
 	return code, stdout.String(), stderr.String()
 }

@@ -24,10 +24,26 @@ func printDisk(w io.Writer, r *disk.Report, color bool) {
 		}
 		fmt.Fprint(w, "\n\n")
 	}
+	for _, n := range r.Neighbours {
+		printNeighbour(w, n)
+	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning.Text)
 	}
 	printVerdict(w, r)
+}
+
+// printNeighbour shows what a running etcd has measured itself.
+func printNeighbour(w io.Writer, n disk.Neighbour) {
+	fmt.Fprintf(w, "etcd (process %d) has %s open", n.PID, n.Data)
+	if m := n.Metrics; m != nil {
+		fmt.Fprint(w, "; its own numbers since it started:\n")
+		fmt.Fprintf(w, "  fdatasync of the log     %s\n", m.WALFsync)
+		if m.BackendCommit != nil {
+			fmt.Fprintf(w, "  commit of the database   %s\n", m.BackendCommit)
+		}
+	}
+	fmt.Fprint(w, "\n")
 }
 
 // placeWords says what is known of where the folder is.
@@ -60,7 +76,7 @@ func placeWords(fs disk.Filesystem) string {
 }
 
 func printSyncs(w io.Writer, r *disk.Report, color bool) {
-	fmt.Fprintf(w, "%s after each write of %d bytes, %d in a round, the median of %d rounds:\n\n", r.Method, r.Block, r.Fsync.Count, len(r.Rounds))
+	fmt.Fprintf(w, "%s, %d in a round, the median of %d rounds:\n\n", syncWords(r), r.Fsync.Count, len(r.Rounds))
 	f := r.Fsync
 	for _, column := range []struct {
 		name    string
@@ -77,8 +93,28 @@ func printSyncs(w io.Writer, r *disk.Report, color bool) {
 	} {
 		fmt.Fprintf(w, "  %-6s %9s%s\n", column.name, disk.FormatSeconds(column.seconds), spreadWords(column.name, r.Rounds))
 	}
-	fmt.Fprintf(w, "  %-6s %9s   %s/s\n\n", "iops", disk.IOPS.Format(r.IOPS), humanize.Bytes(uint64(r.BytesPerSecond)))
+	note := ""
+	if r.Gentle {
+		note = ", had the writes come without rests"
+	}
+	fmt.Fprintf(w, "  %-6s %9s   %s/s%s\n", "iops", disk.IOPS.Format(r.IOPS), humanize.Bytes(uint64(r.BytesPerSecond)), note)
+	if c := r.Commit; c != nil && c.Count > 0 {
+		fmt.Fprintf(w, "  the database's commits beside: p50 %s, p99 %s, max %s\n",
+			disk.FormatSeconds(c.P50Seconds), disk.FormatSeconds(c.P99Seconds), disk.FormatSeconds(c.MaxSeconds))
+	}
+	fmt.Fprintln(w)
 	printHistogram(w, r, color)
+}
+
+// syncWords says what was done again and again.
+func syncWords(r *disk.Report) string {
+	switch {
+	case r.Pattern == disk.WAL || r.Pattern == disk.Etcd:
+		return fmt.Sprintf("saves of etcd's log, %d of %d bytes and a %s each", r.Jobs, r.Block, r.Method)
+	case r.Jobs > 1:
+		return fmt.Sprintf("%s after each write of %d bytes, %d writers at once", r.Method, r.Block, r.Jobs)
+	}
+	return fmt.Sprintf("%s after each write of %d bytes", r.Method, r.Block)
 }
 
 // spreadWords says how far the rounds lie apart, for the numbers that verdicts

@@ -44,7 +44,12 @@ func Check(ctx context.Context, opts Options) (*Report, error) {
 	if err := refuse(fs, opts); err != nil {
 		return nil, err
 	}
+	neighbours := Neighbours(fs)
+	if err := guard(neighbours, opts); err != nil {
+		return nil, err
+	}
 	report := newReport(opts, fs)
+	report.Neighbours = neighbours
 	if err := report.measure(ctx, opts); err != nil {
 		return nil, cannotMeasure(err)
 	}

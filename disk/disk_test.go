@@ -16,7 +16,7 @@ import (
 // quick is a measurement that takes no time on any disk.
 func quick(dir string) disk.Options {
 	return disk.Options{
-		Dir: dir, Size: 120 * 2300, Rounds: 3, Duration: 30 * time.Second, SkipBandwidth: true,
+		Dir: dir, Size: 120 * 2300, Rounds: 3, Duration: 30 * time.Second, SkipBandwidth: true, Force: true,
 		Require: disk.Requirements{{Metric: disk.Max, Limit: 3600}},
 	}
 }
@@ -54,11 +54,22 @@ func TestCheckMeasuresEveryRound(t *testing.T) {
 	}
 }
 
+func bulk(o *disk.Options, p disk.Pattern) {
+	o.Pattern, o.Size, o.Rounds = p, 8<<20, 2
+	o.Require = disk.Requirements{{Metric: disk.WriteRate, Limit: 1}}
+}
+
 func TestNothingStaysBehind(t *testing.T) {
 	for name, change := range map[string]func(*disk.Options){
 		"after a run":             func(*disk.Options) {},
 		"with several writers":    func(o *disk.Options) { o.Jobs = 3 },
 		"with O_DSYNC":            func(o *disk.Options) { o.ODSync = true },
+		"with etcd's log":         func(o *disk.Options) { o.Pattern, o.Rounds = disk.WAL, 1 },
+		"with batches":            func(o *disk.Options) { o.Pattern, o.Rounds, o.Jobs = disk.WAL, 1, 10 },
+		"as a member":             func(o *disk.Options) { o.Pattern, o.Rounds = disk.Etcd, 1 },
+		"with bulk data":          func(o *disk.Options) { bulk(o, disk.Sequential) },
+		"at random":               func(o *disk.Options) { bulk(o, disk.Random) },
+		"with bulk data after it": func(o *disk.Options) { o.Rounds, o.SkipBandwidth = 1, false },
 		"of the sizes in between": func(o *disk.Options) { o.Size += 17 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +134,7 @@ func TestRefusals(t *testing.T) {
 		"a block larger than the size":    {disk.Options{Dir: "/", Size: 10, Block: 11}, disk.ErrOptions, "does not fit"},
 		"too many writers":                {disk.Options{Dir: "/", Jobs: 1 << 20}, disk.ErrOptions, "jobs"},
 		"an unknown pattern":              {disk.Options{Dir: "/", Pattern: "vinyl"}, disk.ErrOptions, "vinyl"},
-		"too few syncs to judge a p99 by": {disk.Options{Dir: t.TempDir(), Size: 10 * 2300, SkipBandwidth: true}, disk.ErrCannotMeasure, "10 syncs are too few"},
+		"too few syncs to judge a p99 by": {disk.Options{Dir: t.TempDir(), Size: 10 * 2300, SkipBandwidth: true, Force: true}, disk.ErrCannotMeasure, "10 syncs are too few"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := disk.Check(t.Context(), tc.opts)

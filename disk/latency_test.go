@@ -50,7 +50,7 @@ func TestTheSeriesCountsEverySync(t *testing.T) {
 		end := start.Add(at * time.Millisecond)
 		r.add(end.Add(-2*time.Millisecond), end.Add(-time.Millisecond), end)
 	}
-	got, _ := merge([]*recorder{r}, 1000)
+	got, _ := merge([]*recorder{r}, 1000, false)
 	want := []Point{{0, 2, 0.001, 0.001}, {0.2, 2, 0.001, 0.001}}
 	if !slices.Equal(got.Series, want) || got.Fsync.Count != 4 || math.Abs(got.IOPS-4/0.26) > 1e-6 {
 		t.Errorf("got %+v, want the series %v and 4 writes in 0.26 s", got, want)

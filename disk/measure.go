@@ -19,8 +19,9 @@ type operation func() (syncing time.Time, err error)
 // A round is a prepared round of a measurement: one operation for each writer,
 // to be repeated, and what removes the traces.
 type round struct {
-	ops []operation
-	end func() error
+	ops     []operation
+	end     func() error
+	commits *hdrhistogram.Histogram // of a database beside, complete after end; nil without one
 }
 
 const (
@@ -39,6 +40,16 @@ type recorder struct {
 	series      []point
 	slot        time.Duration
 	start, last time.Time
+	busy        time.Duration // spent in operations
+	stopped     time.Duration // the sync that a gentle measurement stopped at
+}
+
+// pace says how long and how hard to work.
+type pace struct {
+	writes  int64
+	longest time.Duration
+	gentle  bool
+	tell    func(done int64) // called now and then
 }
 
 // point sums up the syncs that ended in one slot of time.
@@ -63,6 +74,7 @@ func (r *recorder) add(start, syncing, end time.Time) bool {
 	_ = r.write.RecordValue(int64(syncing.Sub(start)))
 	_ = r.sync.RecordValue(int64(took))
 	r.last = end
+	r.busy += end.Sub(start)
 	at, fresh := int(end.Sub(r.start)/r.slot), false
 	for len(r.series) <= at {
 		r.series, fresh = append(r.series, point{}), true
@@ -74,12 +86,11 @@ func (r *recorder) add(start, syncing, end time.Time) bool {
 	return fresh
 }
 
-// repeat runs op n times, at most for the given time, and tells now and then
-// how many are done.
-func repeat(ctx context.Context, op operation, n int64, longest time.Duration, tell func(done int64)) (*recorder, error) {
-	r := newRecorder(longest)
+// repeat runs op at the given pace.
+func repeat(ctx context.Context, op operation, p pace) (*recorder, error) {
+	r := newRecorder(p.longest)
 	r.start = time.Now()
-	for i := range n {
+	for i := range p.writes {
 		if ctx.Err() != nil {
 			return r, context.Cause(ctx)
 		}
@@ -90,26 +101,34 @@ func repeat(ctx context.Context, op operation, n int64, longest time.Duration, t
 			return r, err
 		}
 		if r.add(start, syncing, end) {
-			tell(i + 1)
+			p.tell(i + 1)
 		}
-		if end.Sub(r.start) >= longest {
+		if end.Sub(r.start) >= p.longest {
 			break
 		}
+		if !p.gentle {
+			continue
+		}
+		if took := end.Sub(syncing); took > gentleBound {
+			r.stopped = took
+			break
+		}
+		rest(ctx, pause(end.Sub(start)))
 	}
 	return r, nil
 }
 
 // run repeats the operations of a round side by side and removes its traces.
-func (r round) run(ctx context.Context, n int64, longest time.Duration, tell func(done int64)) ([]*recorder, error) {
+func (r round) run(ctx context.Context, p pace) ([]*recorder, error) {
 	recorders := make([]*recorder, len(r.ops))
 	g, gctx := errgroup.WithContext(ctx)
 	for i, op := range r.ops {
 		if i > 0 {
-			tell = func(int64) {} // one writer speaks for all
+			p.tell = func(int64) {} // one writer speaks for all
 		}
-		tell := tell
+		p := p
 		g.Go(func() (err error) {
-			recorders[i], err = repeat(gctx, op, n, longest, tell)
+			recorders[i], err = repeat(gctx, op, p)
 			return err
 		})
 	}
@@ -129,7 +148,7 @@ func (r round) run(ctx context.Context, n int64, longest time.Duration, tell fun
 }
 
 // merge sums up what the writers of one round recorded.
-func merge(recorders []*recorder, block int64) (Round, *hdrhistogram.Histogram) {
+func merge(recorders []*recorder, block int64, gentle bool) (Round, *hdrhistogram.Histogram) {
 	write, sync := newHistogram(), newHistogram()
 	first, last := recorders[0].start, recorders[0].last
 	var series []point
@@ -158,8 +177,11 @@ func merge(recorders []*recorder, block int64) (Round, *hdrhistogram.Histogram) 
 	}
 	if took > 0 {
 		out.IOPS = float64(sync.TotalCount()) / took
-		out.BytesPerSecond = out.IOPS * float64(block)
 	}
+	if gentle { // one writer, and its rests do not count
+		out.IOPS = float64(sync.TotalCount()) / max(recorders[0].busy.Seconds(), 1e-9)
+	}
+	out.BytesPerSecond = out.IOPS * float64(block)
 	return out, sync
 }
 

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -16,6 +17,12 @@ const (
 	// Fio writes records one after the other, fdatasync after each: the fio
 	// job that the etcd community uses.
 	Fio Pattern = "fio"
+	// WAL writes etcd's own log: segments allocated ahead and cut, records with
+	// checksums, one fdatasync for each batch of Jobs entries.
+	WAL Pattern = "wal"
+	// Etcd writes the same log while a database commits every 100 ms and a
+	// snapshot of it is read.
+	Etcd Pattern = "etcd"
 	// Sequential writes large blocks one after the other and reads them back,
 	// as a member does that receives a snapshot and then opens it.
 	Sequential Pattern = "sequential"
@@ -24,7 +31,7 @@ const (
 )
 
 // Patterns returns every pattern.
-func Patterns() []Pattern { return []Pattern{Fio, Sequential, Random} }
+func Patterns() []Pattern { return []Pattern{Fio, WAL, Etcd, Sequential, Random} }
 
 // syncs reports whether the pattern waits for a sync after each write, as
 // opposed to moving bulk data.
@@ -39,8 +46,13 @@ type Options struct {
 	Block    int           // bytes in one write
 	Rounds   int           // measured rounds; a warm-up comes before them
 	Duration time.Duration // the longest that one round may take
-	Jobs     int           // writers at once
+	Jobs     int           // writers at once, each with its own file; for WAL and Etcd, entries in a batch
 	ODSync   bool          // open with O_DSYNC instead of calling fdatasync
+	// Gentle writes little and rests after each write, for a disk that a
+	// running etcd lives on.
+	Gentle bool
+	// Force measures at full speed whoever lives there.
+	Force bool
 	// SkipBandwidth leaves out the writing and reading of bulk data that
 	// follows the rounds of a pattern that syncs.
 	SkipBandwidth bool
@@ -70,6 +82,9 @@ func (p Pattern) defaults() (Options, bool) {
 	switch p {
 	case Fio:
 		return Options{Size: fioSize, Block: fioBlock, Rounds: 5, Duration: roundTime}, true
+	case WAL, Etcd:
+		// More than one segment, so that a cut is in it.
+		return Options{Size: 80 << 20, Block: fioBlock, Rounds: 3, Duration: roundTime}, true
 	case Sequential:
 		return Options{Size: 1 << 30, Block: 1 << 20, Rounds: 3, Duration: bulkTime}, true
 	case Random:
@@ -85,8 +100,11 @@ func (o Options) complete() (Options, error) {
 	if !ok {
 		return o, fmt.Errorf("%w: no pattern %q; there are %v", ErrOptions, o.Pattern, Patterns())
 	}
-	o.Size = cmp.Or(o.Size, def.Size)
 	o.Block = cmp.Or(o.Block, def.Block)
+	if o.Gentle {
+		def.Size, def.Rounds = gentleWrites*int64(o.Block), gentleRounds
+	}
+	o.Size = cmp.Or(o.Size, def.Size)
 	o.Rounds = cmp.Or(o.Rounds, def.Rounds)
 	o.Duration = cmp.Or(o.Duration, def.Duration)
 	o.Jobs = cmp.Or(o.Jobs, 1)
@@ -116,8 +134,39 @@ func (o Options) validate() error {
 		return fmt.Errorf("%w: a block of %d bytes does not fit in a size of %d", ErrOptions, o.Block, o.Size)
 	case !o.Pattern.syncs() && (o.Jobs > 1 || o.ODSync):
 		return fmt.Errorf("%w: pattern %s has one writer and syncs now and then; jobs and O_DSYNC are for those that sync after each write", ErrOptions, o.Pattern)
+	case o.Gentle && (o.Pattern != Fio || o.Jobs > 1):
+		return fmt.Errorf("%w: a gentle measurement has pattern %s and one writer", ErrOptions, Fio)
+	case o.Pattern.keepsLog() && o.ODSync:
+		return fmt.Errorf("%w: pattern %s syncs as etcd's log does, without O_DSYNC", ErrOptions, o.Pattern)
 	}
 	return nil
+}
+
+// keepsLog reports whether the pattern writes etcd's log, in one file at a time.
+func (p Pattern) keepsLog() bool { return p == WAL || p == Etcd }
+
+// space is how many bytes a round may take on the disk.
+func (o Options) space() int64 {
+	need := o.Size * int64(o.Jobs)
+	if o.Pattern.keepsLog() {
+		need += segments()
+	}
+	if o.Pattern == Etcd {
+		need *= 2
+		need += filled // the same data again, in the database
+	}
+	return need
+}
+
+// begin returns what prepares a round of a pattern that syncs.
+func (p Pattern) begin() func(context.Context, Options, Filesystem) (round, error) {
+	switch p {
+	case WAL:
+		return beginWAL
+	case Etcd:
+		return beginMember
+	}
+	return beginFiles
 }
 
 // writes is how many writes one writer makes in a whole round.

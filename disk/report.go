@@ -20,14 +20,16 @@ type Report struct {
 	Size       int64      `json:"sizeBytes"`
 	Block      int        `json:"blockBytes"`
 	Jobs       int        `json:"jobs"`
+	Gentle     bool       `json:"gentle,omitempty"`
 	Filesystem Filesystem `json:"filesystem"`
 
 	// Fsync, Write, IOPS and BytesPerSecond are those of the median round.
-	Fsync          Latency `json:"fsync"`
-	Write          Latency `json:"write"`
-	IOPS           float64 `json:"iops"`
-	BytesPerSecond float64 `json:"bytesPerSecond"`
-	Rounds         []Round `json:"rounds"`
+	Fsync          Latency  `json:"fsync"`
+	Write          Latency  `json:"write"`
+	Commit         *Latency `json:"commit,omitempty"` // of the database beside the log, pattern etcd
+	IOPS           float64  `json:"iops"`
+	BytesPerSecond float64  `json:"bytesPerSecond"`
+	Rounds         []Round  `json:"rounds"`
 	// Bandwidth is that of bulk data, nil where it was not measured.
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
 	// Histogram counts the syncs of all rounds, in buckets 0.1 % wide.
@@ -35,12 +37,17 @@ type Report struct {
 
 	Judgement
 	Warnings []Warning `json:"warnings"`
+	// Neighbours are the running etcds on the same filesystem.
+	Neighbours []Neighbour `json:"etcd,omitempty"`
+
+	stopped bool // a gentle measurement has passed its bound
 }
 
 // Round is one measured round.
 type Round struct {
 	Fsync          Latency    `json:"fsync"`
 	Write          Latency    `json:"write"`
+	Commit         *Latency   `json:"commit,omitempty"`
 	IOPS           float64    `json:"iops"`
 	BytesPerSecond float64    `json:"bytesPerSecond"`
 	TookSeconds    float64    `json:"tookSeconds"`
@@ -64,7 +71,7 @@ func newReport(opts Options, fs Filesystem) *Report {
 	}
 	return &Report{
 		Path: opts.Dir, MeasuredAt: time.Now().UTC().Truncate(time.Second), Pattern: opts.Pattern, Method: method,
-		Size: opts.Size, Block: opts.Block, Jobs: opts.Jobs, Filesystem: fs,
+		Size: opts.Size, Block: opts.Block, Jobs: opts.Jobs, Gentle: opts.Gentle, Filesystem: fs,
 		Warnings: []Warning{},
 	}
 }
@@ -74,7 +81,7 @@ func (r *Report) measure(ctx context.Context, opts Options) error {
 	if err := Sweep(opts.Dir); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
-	if need := opts.Size * int64(opts.Jobs); r.Filesystem.TotalBytes > 0 && need > r.Filesystem.FreeBytes {
+	if need := opts.space(); r.Filesystem.TotalBytes > 0 && need > r.Filesystem.FreeBytes {
 		err := fmt.Errorf("%d bytes are needed in %s, %d are free", need, opts.Dir, r.Filesystem.FreeBytes)
 		return hint.With(err, "free some space, or measure less with --size")
 	}
@@ -89,42 +96,61 @@ func (r *Report) measure(ctx context.Context, opts Options) error {
 
 // measureSyncs runs the warm-up and the rounds of a pattern that syncs.
 func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
-	writes, all := opts.writes(), newHistogram()
-	perRound := writes * int64(opts.Block) * int64(opts.Jobs)
+	all := newHistogram()
+	perRound := opts.writes() * int64(opts.Block) * int64(opts.Jobs)
 	for i := range opts.Rounds + 1 {
 		longest := opts.Duration
 		if i == 0 {
 			longest = min(longest, warmUpTime)
 		}
-		measured, sync, err := r.round(ctx, opts, longest, func(done int64) {
-			opts.Progress(perRound*int64(i)+done*int64(opts.Block*opts.Jobs), perRound*int64(opts.Rounds+1))
+		measured, sync, err := r.round(ctx, opts, pace{
+			writes: opts.writes(), longest: longest, gentle: opts.Gentle,
+			tell: func(done int64) {
+				opts.Progress(perRound*int64(i)+done*int64(opts.Block*opts.Jobs), perRound*int64(opts.Rounds+1))
+			},
 		})
 		if err != nil {
 			return err
 		}
-		if i == 0 {
+		if i == 0 && !r.stopped {
 			continue
 		}
-		measured.Complete = measured.Fsync.Count == writes*int64(opts.Jobs)
 		r.Rounds = append(r.Rounds, measured)
 		all.Merge(sync)
+		if r.stopped {
+			break
+		}
 	}
 	quoted := median(r.Rounds)
-	r.Fsync, r.Write, r.IOPS, r.BytesPerSecond = quoted.Fsync, quoted.Write, quoted.IOPS, quoted.BytesPerSecond
+	r.Fsync, r.Write, r.Commit = quoted.Fsync, quoted.Write, quoted.Commit
+	r.IOPS, r.BytesPerSecond = quoted.IOPS, quoted.BytesPerSecond
 	r.Histogram = bucketsOf(all)
 	return nil
 }
 
-func (r *Report) round(ctx context.Context, opts Options, longest time.Duration, tell func(int64)) (Round, *hdrhistogram.Histogram, error) {
-	prepared, err := beginFiles(opts, r.Filesystem)
+func (r *Report) round(ctx context.Context, opts Options, p pace) (Round, *hdrhistogram.Histogram, error) {
+	prepared, err := opts.Pattern.begin()(ctx, opts, r.Filesystem)
 	if err != nil {
 		return Round{}, nil, err
 	}
-	recorders, err := prepared.run(ctx, opts.writes(), longest, tell)
+	recorders, err := prepared.run(ctx, p)
 	if err != nil {
 		return Round{}, nil, err
 	}
-	measured, sync := merge(recorders, int64(opts.Block))
+	perSync, writers := int64(opts.Block), int64(opts.Jobs)
+	if opts.Pattern.keepsLog() {
+		perSync, writers = perSync*writers, 1
+	}
+	measured, sync := merge(recorders, perSync, p.gentle)
+	if took := recorders[0].stopped; took > 0 {
+		r.stopped = true
+		r.addWarning("stopped", "%s", tooSlow(took))
+	}
+	measured.Complete = sync.TotalCount() == opts.writes()*writers
+	if prepared.commits != nil {
+		commits := latencyOf(prepared.commits)
+		measured.Commit = &commits
+	}
 	return measured, sync, nil
 }
 
@@ -152,7 +178,8 @@ func (r *Report) measureBulk(ctx context.Context, opts Options) error {
 // probeBandwidth adds the bandwidth, which a class needs as much as its
 // latency, to a measurement of syncs.
 func (r *Report) probeBandwidth(ctx context.Context, opts Options) error {
-	if opts.SkipBandwidth {
+	if opts.SkipBandwidth || opts.Gentle {
+		r.addWarning("bandwidth", "bandwidth was not measured; the class rests on latency and IOPS alone")
 		return nil
 	}
 	if fs := r.Filesystem; fs.TotalBytes > 0 && fs.FreeBytes < 4*probeSize {

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func (s *scratch) create(n int, size int64, odsync bool) (_ file, err error) {
 
 // beginFiles prepares a round of the single-file patterns: a new file for each
 // writer, nameless at once where that changes nothing for the filesystem.
-func beginFiles(opts Options, fs Filesystem) (_ round, err error) {
+func beginFiles(_ context.Context, opts Options, fs Filesystem) (_ round, err error) {
 	s, err := newScratch(opts.Dir)
 	if err != nil {
 		return round{}, err

@@ -29,7 +29,7 @@ func TestAWriteThatFailsEndsTheRound(t *testing.T) {
 		ops: []operation{writeAndSync(&fake{left: 3, err: syscall.ENOSPC}, blocks(10), false), writeAndSync(&fake{}, blocks(10), false)},
 		end: func() error { ended = true; return nil },
 	}
-	_, err := r.run(t.Context(), 1e6, time.Minute, func(int64) {})
+	_, err := r.run(t.Context(), pace{writes: 1e6, longest: time.Minute, tell: func(int64) {}})
 	if !errors.Is(err, syscall.ENOSPC) || !ended {
 		t.Errorf("got %v, cleaned up %v; want ENOSPC and true", err, ended)
 	}
@@ -55,7 +55,7 @@ func TestARunningMeasurementIsNotSwept(t *testing.T) {
 // BenchmarkOwnOverhead is what a write costs on top of the disk's own time.
 func BenchmarkOwnOverhead(b *testing.B) {
 	op := writeAndSync(&fake{}, blocks(fioBlock), false)
-	if _, err := repeat(b.Context(), op, int64(b.N), time.Hour, func(int64) {}); err != nil {
+	if _, err := repeat(b.Context(), op, pace{writes: int64(b.N), longest: time.Hour, tell: func(int64) {}}); err != nil {
 		b.Fatal(err)
 	}
 }
