@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/commands/app"
@@ -64,8 +62,7 @@ by a signal.`,
 	f.DurationVar(&opts.GateTimeout, "gate-timeout", 2*time.Minute, "how long the cluster may take to be well again")
 	f.DurationVar(&opts.StallTimeout, "stall-timeout", 30*time.Second, "fail when a member shows no sign of life for this long")
 	f.BoolVar(&opts.ContinueOnError, "continue-on-error", false, "go on with the next member after a failure")
-	f.StringSliceVar(&opts.diskFree, "disk-free", nil, "NAME=BYTES free beside a member's database, where it is not on this host")
-	f.StringSliceVar(&opts.dataDirs, "data-dir", nil, "NAME=DIR of a member on this host, to look at its free space")
+	bindSpace(f, &opts.diskFree, &opts.dataDirs)
 	f.StringSliceVar(&opts.metricsURLs, "metrics-urls", nil, "pages with the members' metrics, matched by host")
 	return cmd
 }
@@ -78,26 +75,8 @@ func (o *defragOptions) parse() error {
 	if o.Keep < 0 {
 		return cli.Usagef("--keep %d: revisions cannot be negative", o.Keep)
 	}
-	o.DiskFree = map[string]int64{}
-	for _, pair := range o.diskFree {
-		name, size, ok := strings.Cut(pair, "=")
-		if !ok {
-			return cli.Usagef("--disk-free %q: NAME=BYTES is wanted", pair)
-		}
-		if o.DiskFree[name], err = parseBytes(size); err != nil {
-			return cli.Usagef("--disk-free %s: %w", name, err)
-		}
-	}
-	for _, pair := range o.dataDirs {
-		name, dir, ok := strings.Cut(pair, "=")
-		if !ok {
-			return cli.Usagef("--data-dir %q: NAME=DIR is wanted", pair)
-		}
-		if o.DiskFree[name], err = freeBytes(dir); err != nil {
-			return cli.Usagef("--data-dir %s: %w", name, err)
-		}
-	}
-	return nil
+	o.DiskFree, err = freeSpace(o.diskFree, o.dataDirs)
+	return err
 }
 
 func runDefragAll(ctx context.Context, a *app.App, opts defragOptions) error {
@@ -105,60 +84,16 @@ func runDefragAll(ctx context.Context, a *app.App, opts defragOptions) error {
 		return err
 	}
 	opts.Force = a.Global.Force
-	tools, endpoints, err := toolsOf(ctx, a, opts.metricsURLs)
+	tools, endpoints, err := a.Tools(ctx, opts.metricsURLs)
 	if err != nil {
 		return err
 	}
 	if opts.dryRun {
 		out, err := health.DefragDryRun(ctx, tools, endpoints, opts.DefragOptions)
-		return errors.Join(a.Print(outcomeView(out)), judged(err))
+		return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
 	}
 	out, err := health.Defrag(ctx, tools, endpoints, opts.DefragOptions)
-	return errors.Join(a.Print(outcomeView(out)), judged(err))
-}
-
-// toolsOf returns the ways to change the cluster that the flags mean.
-func toolsOf(ctx context.Context, a *app.App, metricsURLs []string) (health.Tools, []string, error) {
-	conn, err := a.Connection()
-	if err != nil {
-		return health.Tools{}, nil, err
-	}
-	doors, err := doorsOf(ctx, a, conn, metricsURLs)
-	if err != nil {
-		return health.Tools{}, nil, err
-	}
-	// Work that a server has begun is waited for, so clients outlive a signal.
-	lasting := context.WithoutCancel(ctx)
-	tools := health.Tools{
-		Doors: doors,
-		Operate: func(_ context.Context, endpoint string) (health.Operator, error) {
-			return a.Dial(lasting, conn.At(endpoint))
-		},
-		Lock: func(ctx context.Context, ttl time.Duration) (health.Lock, error) {
-			client, err := a.Dial(lasting, conn)
-			if err != nil {
-				return nil, err
-			}
-			lock, err := health.AcquireLock(ctx, client, ttl)
-			if err != nil {
-				return nil, errors.Join(err, client.Close())
-			}
-			return clientLock{lock, client}, nil
-		},
-		LocalLock: func() (health.Lock, error) { return localLock(a) },
-		Starting:  func(action, member string) { a.Note("%s", strings.TrimSpace(action+" "+member)) },
-	}
-	return tools, conn.Endpoints, nil
-}
-
-// clientLock closes the lock's client with it.
-type clientLock struct {
-	health.Lock
-	client io.Closer
-}
-
-func (l clientLock) Release(ctx context.Context) error {
-	return errors.Join(l.Lock.Release(ctx), l.client.Close())
+	return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
 }
 
 // outcomeView shows what was planned and what was done.
@@ -204,13 +139,4 @@ func actionWords(a health.Action) string {
 	pause := output.Duration(time.Duration(a.PauseSeconds * float64(time.Second)))
 	return fmt.Sprintf("%s; about %s back, stands still about %s, needs %s on its disk (%s)",
 		words, output.Bytes(a.ReclaimBytes), pause, output.Bytes(a.NeedBytes), a.Disk)
-}
-
-// parseBytes reads a size as 100MiB or 1073741824.
-func parseBytes(text string) (int64, error) {
-	n, err := humanize.ParseBytes(text)
-	if err != nil || n > math.MaxInt64 {
-		return 0, fmt.Errorf("%q is no size: 100MiB and 1073741824 are", text)
-	}
-	return int64(n), nil
 }

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
-	"github.com/etcdkit/etcdkit/internal/etcd"
 )
 
 // healthOptions are the flags of health.
@@ -76,16 +74,12 @@ func runHealth(ctx context.Context, a *app.App, opts healthOptions) error {
 		opts.Require = append(opts.Require, kind)
 		opts.Hash = opts.Hash || kind == health.KindHash
 	}
-	conn, err := a.Connection()
-	if err != nil {
-		return err
-	}
 	opts.Timeout = a.Global.CommandTimeout
-	doors, err := doorsOf(ctx, a, conn, opts.metricsURLs)
+	doors, endpoints, err := a.Doors(ctx, opts.metricsURLs)
 	if err != nil {
 		return err
 	}
-	check := func() error { return checkHealth(ctx, a, doors, conn.Endpoints, opts) }
+	check := func() error { return checkHealth(ctx, a, doors, endpoints, opts) }
 	if opts.watch <= 0 {
 		return check()
 	}
@@ -101,22 +95,7 @@ func checkHealth(ctx context.Context, a *app.App, doors health.Doors, endpoints 
 		err = errors.Join(err, writeHealthMetrics(opts.metricsFile, report))
 	}
 	// The report is shown even when it is bad news.
-	return errors.Join(a.Print(healthView(report)), judged(err))
-}
-
-// judged gives the sentinels of package health their exit codes.
-func judged(err error) error {
-	switch {
-	case errors.Is(err, health.ErrUnhealthy):
-		return cli.Verdict(err)
-	case errors.Is(err, health.ErrUnknown):
-		return cli.CannotTell(err)
-	case errors.Is(err, health.ErrRefused), errors.Is(err, health.ErrLocked):
-		return cli.Guard(err)
-	case errors.Is(err, health.ErrNoMember):
-		return cli.Usage(err)
-	}
-	return err
+	return errors.Join(a.Print(healthView(report)), app.Judged(err))
 }
 
 // watchHealth repeats check until a signal. What it found last decides the
@@ -139,24 +118,4 @@ func watchHealth(ctx context.Context, a *app.App, every time.Duration, check fun
 		case <-time.After(every):
 		}
 	}
-}
-
-// doorsOf returns the ways to the cluster that conn describes.
-func doorsOf(ctx context.Context, a *app.App, conn etcd.Config, metricsURLs []string) (health.Doors, error) {
-	cfg, err := conn.Client()
-	if err != nil {
-		return health.Doors{}, etcd.Diagnose(ctx, conn, err)
-	}
-	transport := &http.Transport{TLSClientConfig: cfg.TLS, DisableKeepAlives: true, Proxy: nil}
-	return health.Doors{
-		Dial: func(ctx context.Context, endpoint string) (health.Client, error) {
-			return a.Dial(ctx, conn.At(endpoint))
-		},
-		Explain: func(ctx context.Context, endpoint string, err error) error {
-			return etcd.Diagnose(ctx, conn.At(endpoint), err)
-		},
-		Scrape:    health.Scraper(&http.Client{Transport: transport}, metricsURLs),
-		Handshake: health.Handshaker(cfg.TLS),
-		Now:       a.Now,
-	}, nil
 }

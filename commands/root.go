@@ -69,5 +69,6 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddCommand(newPlaygroundCmd(a), newConfigCmd(a))
 	root.AddCommand(newDiskCmd(a))
 	root.AddCommand(newHealthCmd(a), newDefragAllCmd(a))
+	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	return root
 }

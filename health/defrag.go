@@ -19,6 +19,9 @@ type Operator interface {
 	Defragment(ctx context.Context, endpoint string) (*clientv3.DefragmentResponse, error)
 	MoveLeader(ctx context.Context, id uint64) (*clientv3.MoveLeaderResponse, error)
 	Compact(ctx context.Context, rev int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error)
+	AlarmDisarm(ctx context.Context, m *clientv3.AlarmMember) (*clientv3.AlarmResponse, error)
+	Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error)
+	Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error)
 }
 
 // Tools are the ways to change a cluster.
@@ -88,10 +91,10 @@ func (r *run) whole(ctx context.Context) error {
 	if err := r.takeLock(ctx, facts); err != nil {
 		return err
 	}
-	if err := r.idle(ctx); err != nil {
+	if err := r.idle(ctx, r.out.Plan); err != nil {
 		return err
 	}
-	return r.all(ctx, facts)
+	return r.all(ctx, facts, r.out.Plan)
 }
 
 // DefragDryRun returns what Defrag would do, with the same refusals.
@@ -154,9 +157,9 @@ func (r *run) do(action, member string, fn func() (detail string, err error)) er
 
 // all works through the plan. Who leads is looked at before each member, for
 // an election may have changed it since the plan was made.
-func (r *run) all(ctx context.Context, facts Facts) error {
+func (r *run) all(ctx context.Context, facts Facts, plan []Action) error {
 	var pending []Action
-	for _, a := range r.out.Plan {
+	for _, a := range plan {
 		if a.Action == actionDefrag {
 			pending = append(pending, a)
 		}

@@ -150,11 +150,11 @@ func (r *run) takeLock(ctx context.Context, facts Facts) error {
 // idle looks into the metrics whether a member defragments, which others'
 // tools do without our lock, or serves a snapshot, which a defragmentation
 // would wait for with the whole member standing still.
-func (r *run) idle(ctx context.Context) error {
+func (r *run) idle(ctx context.Context, plan []Action) error {
 	if r.tools.Scrape == nil {
 		return nil
 	}
-	for _, a := range r.out.Plan {
+	for _, a := range plan {
 		if a.Action != actionDefrag {
 			continue
 		}

@@ -1,4 +1,4 @@
-package commands
+package app
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/health"
 )
 
@@ -17,7 +16,7 @@ import (
 // lease.
 type fileLock struct{ file *fileutil.LockedFile }
 
-func localLock(a *app.App) (health.Lock, error) {
+func (a *App) localLock() (health.Lock, error) {
 	dir, err := a.StateDir()
 	if err != nil {
 		return nil, err

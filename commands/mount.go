@@ -1,0 +1,19 @@
+package commands
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+)
+
+// mount adds native subcommands to a group, which may be one of etcdctl's.
+func mount(a *app.App, root *cobra.Command, group, short string, subs ...*cobra.Command) {
+	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == group })
+	if i < 0 {
+		root.AddCommand(a.Group(group, short, subs...))
+		return
+	}
+	root.Commands()[i].AddCommand(subs...)
+}

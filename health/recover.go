@@ -1,0 +1,345 @@
+package health
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// ErrCorrupt is an armed CORRUPT alarm, which no procedure clears.
+var ErrCorrupt = errors.New("alarm CORRUPT is armed")
+
+// ErrNoRoom means that the quota is still used up after everything that can
+// be freed was freed.
+var ErrNoRoom = errors.New("there is still no room")
+
+// RecoverOptions says how to recover from a used-up quota.
+type RecoverOptions struct {
+	Keep        int64   // revisions of history that stay
+	DisarmBelow float64 // share of the quota that counts as room; 0.9
+	Survey      bool    // show what fills the database
+	DryRun      bool
+	Defrag      DefragOptions // gates and timeouts; what is worth it is decided here
+}
+
+// Recovery is what was planned and done against a used-up quota.
+type Recovery struct {
+	Outcome
+	Content *Content `json:"content,omitempty"`
+}
+
+const (
+	actionSurvey = "survey"
+	actionDisarm = "disarm"
+	actionProve  = "prove"
+
+	defaultDisarmBelow = 0.9
+	// fullEnough is the share of the quota from which a member is defragmented:
+	// compaction frees pages inside the file, and only this gives them back.
+	fullEnough = 0.5
+	// ProbePrefix is where the writes go that prove a recovery.
+	ProbePrefix = "etcdkit/probe/"
+)
+
+// Recover takes a cluster out of the NOSPACE alarm: drop history, give the
+// space back member by member, disarm where there is room again, prove it with
+// a write. It is safe to run again after an interruption: each step looks at
+// what is. A CORRUPT alarm is never disarmed, it ends the procedure.
+func Recover(ctx context.Context, tools Tools, endpoints []string, opts RecoverOptions) (*Recovery, error) {
+	opts.Defrag.NoSpace, opts.Defrag.Keep = true, opts.Keep
+	if opts.DisarmBelow == 0 {
+		opts.DisarmBelow = defaultDisarmBelow
+	}
+	r := newRun(tools, endpoints, opts.Defrag)
+	rec := &recovery{run: r, opts: opts, out: &Recovery{}}
+	err := rec.whole(ctx)
+	if r.lock != nil {
+		err = errors.Join(err, r.lock.Release(ctx))
+	}
+	rec.out.Outcome = *r.out
+	return rec.out, err
+}
+
+type recovery struct {
+	*run
+	opts RecoverOptions
+	out  *Recovery
+}
+
+func (r *recovery) whole(ctx context.Context) error {
+	facts, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	if who := alarmed(facts, "CORRUPT"); len(who) > 0 {
+		member := strings.Join(names(facts, who), ", ")
+		return hint.With(fmt.Errorf("%w: %w on %s: its data differ from the others'", ErrRefused, ErrCorrupt, member),
+			"find the difference with \"etcdkit check consistency\", then give the member fresh data: \"etcdkit member replace %s\", or restore the cluster from a backup", member)
+	}
+	armed := alarmed(facts, "NOSPACE")
+	if len(armed) == 0 {
+		return nil
+	}
+	if err := voterWithQuorum(facts); err != nil {
+		return err
+	}
+	r.run.out.Plan = r.describe(facts, armed)
+	if r.tools.Planned != nil {
+		r.tools.Planned(r.run.out.Plan)
+	}
+	if r.opts.Survey {
+		if err := r.survey(ctx, facts); err != nil {
+			return err
+		}
+	}
+	if r.opts.DryRun {
+		return nil
+	}
+	return r.act(ctx, facts, armed)
+}
+
+// act is the procedure itself.
+func (r *recovery) act(ctx context.Context, facts Facts, armed []uint64) error {
+	if err := r.takeLock(ctx, facts); err != nil {
+		return err
+	}
+	if err := r.do(actionCompact, "", func() (string, error) { return r.compact(ctx, facts) }); err != nil {
+		return err
+	}
+	if err := r.mayGoOn(ctx); err != nil {
+		return err
+	}
+	plan, err := PlanDefrag(facts, r.defragOptions(facts, armed))
+	if err != nil {
+		return err
+	}
+	if err := r.idle(ctx, plan); err != nil {
+		return err
+	}
+	if err := r.all(ctx, facts, plan); err != nil {
+		return err
+	}
+	if facts, err = r.disarmAll(ctx); err != nil {
+		return err
+	}
+	return r.do(actionProve, "", func() (string, error) { return r.prove(ctx, facts) })
+}
+
+// disarmAll disarms until no alarm is left. Every member raises its own, and
+// one that lagged may have done so only now.
+func (r *recovery) disarmAll(ctx context.Context) (Facts, error) {
+	const rounds = 5
+	for range rounds {
+		facts, err := r.look(ctx)
+		if err != nil {
+			return facts, err
+		}
+		armed := alarmed(facts, "NOSPACE")
+		if len(armed) == 0 {
+			return facts, nil
+		}
+		for _, id := range armed {
+			if err := r.mayGoOn(ctx); err != nil {
+				return facts, err
+			}
+			name := names(facts, []uint64{id})[0]
+			if err := r.do(actionDisarm, name, func() (string, error) { return r.disarm(ctx, facts, id) }); err != nil {
+				return facts, err
+			}
+		}
+	}
+	return Facts{}, fmt.Errorf("%w: the alarm was armed again %d times: something writes faster than this frees", ErrNoRoom, rounds)
+}
+
+// defragOptions chooses the members that are full. In-use figures are stale
+// here, for a server counts freed pages with its next write, and writes are
+// what the alarm forbids: so it is the quota that decides.
+func (r *recovery) defragOptions(facts Facts, armed []uint64) DefragOptions {
+	opts := r.run.opts
+	for _, m := range facts.Members {
+		if m.Status != nil && !m.Learner && (m.Status.QuotaUsed() >= fullEnough || slices.Contains(armed, m.ID) && !r.room(m)) {
+			opts.Members = append(opts.Members, m.IDHex)
+		}
+	}
+	if len(opts.Members) == 0 { // nobody is worth it: no names would mean all
+		opts.MinFragmentation, opts.MinQuotaUsed = 1, 1
+	}
+	return opts
+}
+
+// room reports whether the member's alarm may be disarmed.
+func (r *recovery) room(m Member) bool {
+	return m.Status != nil && m.Status.QuotaBytes != 0 && m.Status.QuotaUsed() < r.opts.DisarmBelow
+}
+
+// describe is the plan with the reason of each step.
+func (r *recovery) describe(facts Facts, armed []uint64) []Action {
+	plan := []Action{}
+	if r.opts.Survey {
+		plan = append(plan, Action{Action: actionSurvey, Detail: "read all live keys at one revision, to show what fills the database"})
+	}
+	c := compaction(facts, r.opts.Keep)
+	c.Detail += "; without it a defragmentation finds nothing to give back"
+	plan = append(plan, c)
+	defrag, err := PlanDefrag(facts, r.defragOptions(facts, armed))
+	if err != nil {
+		defrag = append(defrag, Action{Action: actionSkip, Detail: err.Error()})
+	}
+	for i, a := range defrag {
+		if a.Action == actionDefrag {
+			defrag[i].Detail += "; compaction frees pages inside the file, but the quota counts the file"
+			defrag[i].ReclaimBytes = 0 // not known before the compaction
+		}
+	}
+	plan = append(plan, defrag...)
+	for _, name := range names(facts, armed) {
+		plan = append(plan, Action{Action: actionDisarm, Member: name, Detail: fmt.Sprintf(
+			"NOSPACE only, and only when less than %.0f%% of the quota is used: etcd never clears it by itself", 100*r.opts.DisarmBelow)})
+	}
+	return append(plan, Action{Action: actionProve, Detail: "write a key under " + ProbePrefix + " and remove it again"})
+}
+
+func (r *recovery) survey(ctx context.Context, facts Facts) error {
+	m, err := voter(facts)
+	if err != nil {
+		return err
+	}
+	return r.do(actionSurvey, "", func() (string, error) {
+		client, err := r.tools.Dial(ctx, m.Endpoint)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = client.Close() }()
+		c, err := Survey(ctx, client)
+		if err != nil {
+			return "", err
+		}
+		for _, m := range facts.Members {
+			if m.Status != nil {
+				c.InUseBytes = max(c.InUseBytes, m.Status.InUseBytes)
+			}
+		}
+		c.RestBytes = max(0, c.InUseBytes-c.LiveBytes)
+		r.out.Content = &c
+		return fmt.Sprintf("%d live keys hold %s, history and overhead %s", c.Keys, output.Bytes(c.LiveBytes), output.Bytes(c.RestBytes)), nil
+	})
+}
+
+// disarm clears the member's NOSPACE alarm where there is room again.
+func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, error) {
+	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == id })
+	// A member that was removed cannot fill up any more, its alarm stays behind.
+	if i >= 0 && facts.Members[i].Listed && !r.room(facts.Members[i]) {
+		s := facts.Members[i].Status
+		if s == nil || s.QuotaBytes == 0 {
+			return "", fmt.Errorf("%w: its size and quota cannot be seen", ErrUnknown)
+		}
+		return "", fmt.Errorf("%w: %.0f%% of the quota is used by live data (%s of %s): delete what is not needed, or raise --quota-backend-bytes",
+			ErrNoRoom, 100*s.QuotaUsed(), output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
+	}
+	client, err := r.any(ctx, facts)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = client.Close() }()
+	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*defaultTimeout)
+	defer cancel()
+	// The kind is named: the empty request would clear every alarm, CORRUPT too.
+	_, err = client.AlarmDisarm(running, &clientv3.AlarmMember{MemberID: id, Alarm: pb.AlarmType_NOSPACE})
+	if err != nil {
+		return "", err
+	}
+	if i < 0 || facts.Members[i].Status == nil {
+		return "the member is gone, its alarm was left behind", nil
+	}
+	s := facts.Members[i].Status
+	return fmt.Sprintf("%s of %s used", output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes)), nil
+}
+
+// prove writes through the cluster and removes what it wrote.
+func (r *recovery) prove(ctx context.Context, facts Facts) (string, error) {
+	client, err := r.any(ctx, facts)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = client.Close() }()
+	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*defaultTimeout)
+	defer cancel()
+	key := ProbePrefix + rand.Text()
+	start := time.Now()
+	if _, err := client.Put(running, key, ""); err != nil {
+		return "", fmt.Errorf("write a key: %w", err)
+	}
+	took := time.Since(start)
+	// With what an interrupted run may have left.
+	if _, err := client.Delete(running, ProbePrefix, clientv3.WithPrefix()); err != nil {
+		return "", fmt.Errorf("remove the key %s: %w", key, err)
+	}
+	return "a write took " + output.Duration(took), nil
+}
+
+// any opens a client at a voter.
+func (r *recovery) any(ctx context.Context, facts Facts) (Operator, error) {
+	m, err := voter(facts)
+	if err != nil {
+		return nil, err
+	}
+	return r.tools.Operate(ctx, m.Endpoint)
+}
+
+// voter returns a member that can be asked for anything.
+func voter(facts Facts) (Member, error) {
+	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.Status != nil && m.Listed && !m.Learner })
+	if i < 0 {
+		return Member{}, fmt.Errorf("%w: no voter answers", ErrUnknown)
+	}
+	return facts.Members[i], nil
+}
+
+// voterWithQuorum refuses where no quorum is there to agree on anything.
+func voterWithQuorum(facts Facts) error {
+	voting := VotingOf(facts.Members)
+	if leaderID(facts.Members) == 0 || !voting.Serves() {
+		return fmt.Errorf("%w: the cluster has no quorum (%s)", ErrRefused, voting)
+	}
+	return nil
+}
+
+// alarmed returns the members whose alarm of the kind any member knows of.
+func alarmed(facts Facts, kind string) []uint64 {
+	var ids []uint64
+	for _, m := range facts.Members {
+		if m.Status == nil {
+			continue
+		}
+		for _, a := range m.Status.Alarms {
+			if a.Kind == kind && !slices.Contains(ids, a.MemberID) {
+				ids = append(ids, a.MemberID)
+			}
+		}
+	}
+	return ids
+}
+
+func names(facts Facts, ids []uint64) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = output.ID(id)
+		for _, m := range facts.Members {
+			if m.ID == id {
+				out[i] = m.Label()
+			}
+		}
+	}
+	return out
+}
