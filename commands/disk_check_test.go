@@ -76,8 +76,8 @@ func TestDiskCheckInJSON(t *testing.T) {
 		Filesystem           struct{ Type, MountPoint string }
 		Fsync                struct{ Count int }
 	}
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || errs != "" {
-		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, out, errs)
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, out, errs) // notes about other etcds of this machine may be in errs
 	}
 	if got.Path != dir || got.Verdict != "ok" || got.Class == "" || got.Fsync.Count != 120 {
 		t.Errorf("got %+v", got)

@@ -5,6 +5,7 @@ package commands
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -57,18 +58,23 @@ func newRoot(a *app.App) *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: a.Prepare,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: a.Run(func(context.Context, []string) error {
+			_, err := io.WriteString(a.Out, welcome)
+			return err
+		}),
 	}
 	a.Global.Bind(root.PersistentFlags(), a.Dialect)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetIn(a.In)
+	root.AddGroup(nativeGroups()...)
 	root.AddGroup(ctl.Groups()...)
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(utl.Native(a)...)
-	root.AddCommand(newPlaygroundCmd(a), newConfigCmd(a))
-	root.AddCommand(newDiskCmd(a))
-	root.AddCommand(newHealthCmd(a), newDefragAllCmd(a))
+	root.AddCommand(grouped(groupCluster, newHealthCmd(a), newDefragAllCmd(a))...)
+	root.AddCommand(grouped(groupProof, newDiskCmd(a))...)
+	root.AddCommand(grouped(groupSelf, newPlaygroundCmd(a), newConfigCmd(a))...)
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
+	hideGlobals(a, root)
 	return root
 }
