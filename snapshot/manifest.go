@@ -1,0 +1,123 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/etcdkit/etcdkit/internal/store"
+)
+
+// Schema is the version of the manifest's format that this program writes. A
+// reader refuses a manifest of a later one.
+const Schema = 1
+
+// maxManifest bounds what is read as a manifest.
+const maxManifest = 1 << 20
+
+// Manifest describes a backup. It is written last and never changed: a backup
+// exists when its manifest does.
+type Manifest struct {
+	Schema         int       `json:"schema"`
+	Name           string    `json:"name"`
+	Data           string    `json:"data"` // the data object's name, beside the manifest
+	CreatedAt      time.Time `json:"createdAt"`
+	ClusterID      string    `json:"clusterID"` // 16 hex digits, as are the other ids
+	Lineage        string    `json:"lineage,omitempty"`
+	MemberID       string    `json:"memberID"`
+	MemberName     string    `json:"memberName,omitempty"`
+	Endpoint       string    `json:"endpoint"`
+	Quorum         bool      `json:"quorum"`
+	EtcdVersion    string    `json:"etcdVersion"`
+	StorageVersion string    `json:"storageVersion,omitempty"`
+
+	// Revision and the rest are known where the file itself was read; of a
+	// backup that was only streamed, these two enclose the revision.
+	RevisionBefore  int64   `json:"revisionBefore"`
+	RevisionAfter   int64   `json:"revisionAfter"`
+	Revision        int64   `json:"revision,omitempty"`
+	Keys            *int64  `json:"keys,omitempty"`
+	HashKV          *uint32 `json:"hashKV,omitempty"`
+	HashRevision    int64   `json:"hashRevision,omitempty"`
+	CompactRevision *int64  `json:"compactRevision,omitempty"`
+
+	SnapshotBytes  int64             `json:"snapshotBytes"`
+	SnapshotSHA256 string            `json:"snapshotSHA256"` // of the whole snapshot, as sha256sum gives it
+	StoredBytes    int64             `json:"storedBytes"`
+	StoredSHA256   string            `json:"storedSHA256"`
+	Compression    string            `json:"compression,omitempty"`
+	Recipients     []string          `json:"recipients,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Writer         Writer            `json:"writer"`
+	ToolVersion    string            `json:"toolVersion,omitempty"`
+	TookSeconds    float64           `json:"tookSeconds"`
+}
+
+// Writer is the run that made a backup.
+type Writer struct {
+	Host string `json:"host,omitempty"`
+	Run  string `json:"run"` // random, 8 hex digits
+}
+
+// earliest and latest enclose the revision of the backup.
+func (m *Manifest) earliest() int64 {
+	if m.Revision > 0 {
+		return m.Revision
+	}
+	return m.RevisionBefore
+}
+
+func (m *Manifest) latest() int64 {
+	if m.Revision > 0 {
+		return m.Revision
+	}
+	return m.RevisionAfter
+}
+
+// Encrypted reports whether an identity is needed to read the data.
+func (m *Manifest) Encrypted() bool { return len(m.Recipients) > 0 }
+
+// ErrManifest tells that something is no manifest that this program can read.
+var ErrManifest = errors.New("not a readable manifest")
+
+// parseManifest reads a manifest and checks what the rest relies on.
+func parseManifest(raw []byte) (*Manifest, error) {
+	var m Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
+	}
+	switch {
+	case m.Schema > Schema:
+		return nil, fmt.Errorf("%w: its format %d is newer than this program's %d", ErrManifest, m.Schema, Schema)
+	case m.Schema < 1, m.Name == "", m.Data == "", m.CreatedAt.IsZero(), m.StoredBytes <= 0, len(m.StoredSHA256) != 64, len(m.SnapshotSHA256) != 64:
+		return nil, fmt.Errorf("%w: fields are missing", ErrManifest)
+	}
+	return &m, nil
+}
+
+// readSmall reads a small object whole.
+func readSmall(ctx context.Context, s store.Store, key string) ([]byte, error) {
+	body, size, err := s.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if size > maxManifest {
+		return nil, errors.Join(fmt.Errorf("%w: %s has %d bytes", ErrManifest, key, size), body.Close())
+	}
+	raw, err := io.ReadAll(io.LimitReader(body, maxManifest))
+	return raw, errors.Join(err, body.Close())
+}
+
+// writeJSON stores a value as an indented JSON object.
+func writeJSON(ctx context.Context, s store.Store, key string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = s.Put(ctx, key, bytes.NewReader(append(raw, '\n')), store.PutOptions{Size: int64(len(raw))})
+	return err
+}

@@ -1,0 +1,219 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+
+	"github.com/etcdkit/etcdkit/internal/store"
+)
+
+// Opened is a snapshot that is being read, decrypted and decompressed. Reading
+// ends with io.EOF only if the snapshot is whole and, where a manifest tells,
+// the one that was stored.
+type Opened struct {
+	io.ReadCloser
+	Name     string // for messages
+	Size     int64  // of the snapshot, 0 if unknown
+	Manifest *Manifest
+	Notes    []string // what the user should know
+}
+
+// OpenOptions says how to open what a SOURCE names.
+type OpenOptions struct {
+	Identities []age.Identity
+	AnyQuorum  bool // latest may be a backup that was taken without quorum
+	// AnyTrailer reads on where the SHA-256 at the end is missing or wrong.
+	// What a manifest says is checked anyway.
+	AnyTrailer bool
+	// OpenStore opens the repository at a location.
+	OpenStore func(ctx context.Context, location string) (store.Store, error)
+}
+
+// OpenSource opens the snapshot that source names: a file, a repository (which
+// means its latest backup), or a repository followed by latest or a name.
+func OpenSource(ctx context.Context, source string, opts OpenOptions) (*Opened, error) {
+	if !store.IsS3(source) {
+		if info, err := os.Stat(source); err == nil && info.Mode().IsRegular() {
+			return openFile(ctx, source, opts)
+		}
+	}
+	location, cluster, name := splitSource(source)
+	repo, err := opts.OpenStore(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	return OpenBackup(ctx, repo, cluster, name, opts)
+}
+
+// splitSource takes a source apart into the repository, the cluster's folder
+// in it if given, and what is wanted of it.
+func splitSource(source string) (location, cluster, name string) {
+	scheme := ""
+	if store.IsS3(source) {
+		scheme, source = "s3://", strings.TrimPrefix(source, "s3://")
+	} else {
+		source = filepath.ToSlash(source)
+	}
+	name = "latest"
+	last := path.Base(source)
+	base, _, _ := strings.Cut(last, ".")
+	if _, _, named := parseBase(base); last == "latest" || named {
+		name, source = last, strings.TrimSuffix(source, last)
+	}
+	source = strings.TrimSuffix(source, "/")
+	if last := path.Base(source); isHex(last, memberDigits) {
+		cluster, source = last, strings.TrimSuffix(strings.TrimSuffix(source, last), "/")
+	}
+	return scheme + source + "/", cluster, name
+}
+
+// OpenBackup opens a backup of a repository by its name, or the latest.
+func OpenBackup(ctx context.Context, repo store.Store, cluster, name string, opts OpenOptions) (*Opened, error) {
+	all, err := List(ctx, repo, cluster)
+	if err != nil {
+		return nil, err
+	}
+	b, err := Find(all, name, opts.AnyQuorum)
+	if err != nil {
+		return nil, err
+	}
+	if b.Problem != "" {
+		return nil, fmt.Errorf("open backup %s: %w: %s", b.Name, ErrIncomplete, b.Problem)
+	}
+	body, _, err := repo.Get(ctx, b.key(b.Data))
+	if err != nil {
+		return nil, err
+	}
+	o, err := open(body, b.Name, &b.Manifest, opts)
+	if err != nil {
+		return nil, err
+	}
+	if lineages := Lineages(all); name == "latest" && len(lineages) > 1 {
+		o.Notes = append(o.Notes, fmt.Sprintf("the repository holds %d lineages; this is the newest one's, %s", len(lineages), b.Lineage))
+	}
+	if !b.Quorum {
+		o.Notes = append(o.Notes, "this backup was taken from a member without quorum and may be old")
+	}
+	return o, nil
+}
+
+// openFile opens a file, with the manifest beside it where there is one.
+func openFile(ctx context.Context, name string, opts OpenOptions) (*Opened, error) {
+	m, err := manifestOf(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, file := filepath.Split(name)
+	body, _, err := store.NewFolder(dir).Get(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	return open(body, name, m, opts)
+}
+
+// manifestOf reads the manifest that belongs to a file, nil if there is none:
+// FILE.json, or in a repository the name without its ending.
+func manifestOf(name string) (*Manifest, error) {
+	names := []string{name + manifestSuffix}
+	base, _, _ := strings.Cut(filepath.Base(name), ".")
+	if _, _, ok := parseBase(base); ok {
+		names = append(names, filepath.Join(filepath.Dir(name), base+manifestSuffix))
+	}
+	for _, candidate := range names {
+		raw, err := os.ReadFile(candidate)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read manifest: %w", err)
+		}
+		m, err := parseManifest(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read manifest %s: %w", candidate, err)
+		}
+		if m.Data == filepath.Base(name) {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// open decodes body and holds it against the manifest.
+func open(body io.ReadCloser, name string, m *Manifest, opts OpenOptions) (*Opened, error) {
+	stored := newCounted(body)
+	plain, err := decode(stored, opts.Identities)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), body.Close())
+	}
+	o := &Opened{Name: name, Manifest: m}
+	v := &verified{checked: newChecked(plain), stored: stored, manifest: m, name: name}
+	v.lenient = opts.AnyTrailer
+	if m != nil {
+		o.Size = m.SnapshotBytes
+	}
+	o.ReadCloser = struct {
+		io.Reader
+		io.Closer
+	}{v, closers{plain, body}}
+	return o, nil
+}
+
+// verified ends with io.EOF only if what was read is what the manifest says.
+type verified struct {
+	*checked
+	stored   *counted
+	manifest *Manifest
+	name     string
+}
+
+func (v *verified) Read(p []byte) (int, error) {
+	n, err := v.checked.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	if err != io.EOF { //nolint:errorlint // only the bare EOF is an end
+		return n, fmt.Errorf("read %s: %w", v.name, err)
+	}
+	// The decoder may not have asked for the stored object's very end.
+	if _, err := io.Copy(io.Discard, v.stored); err != nil {
+		return n, fmt.Errorf("read %s: %w", v.name, err)
+	}
+	if m := v.manifest; m != nil && (v.sum != m.SnapshotSHA256 || v.stored.sum() != m.StoredSHA256) {
+		return n, fmt.Errorf("read %s: %w: it is not what its manifest describes", v.name, ErrIncomplete)
+	}
+	return n, io.EOF
+}
+
+// closers closes all, in order.
+type closers []io.Closer
+
+func (c closers) Close() error {
+	var errs []error
+	for _, closer := range c {
+		errs = append(errs, closer.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ParseIdentities reads age identities.
+func ParseIdentities(raw []byte) ([]age.Identity, error) {
+	ids, err := age.ParseIdentities(bytes.NewReader(raw))
+	if err != nil {
+		return nil, errors.New("it holds no age identities") // the cause may quote a secret
+	}
+	return ids, nil
+}
+
+// ParseRecipients reads age recipients, one a line.
+func ParseRecipients(raw []byte) ([]age.Recipient, error) {
+	return age.ParseRecipients(bytes.NewReader(raw))
+}

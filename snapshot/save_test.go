@@ -1,0 +1,264 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// cluster starts members and writes some keys.
+func cluster(t *testing.T, members, keys int) *embedded.Cluster {
+	t.Helper()
+	c, err := embedded.Start(t.Context(), embedded.Options{Members: members})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	write(t, c.Endpoints()[0], keys)
+	return c
+}
+
+func write(t *testing.T, endpoint string, keys int) {
+	t.Helper()
+	client, err := dial(t.Context(), endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range keys {
+		if _, err := client.(*clientv3.Client).Put(t.Context(), fmt.Sprintf("/key/%04d", i), strings.Repeat("v", 100+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func dial(_ context.Context, endpoint string) (snapshot.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
+}
+
+func source(endpoints ...string) snapshot.Source {
+	return snapshot.Source{Endpoints: endpoints, Dial: dial}
+}
+
+func opener(t *testing.T, ids ...age.Identity) snapshot.OpenOptions {
+	t.Helper()
+	return snapshot.OpenOptions{Identities: ids, OpenStore: func(ctx context.Context, location string) (store.Store, error) {
+		return store.Open(ctx, location, s3Options())
+	}}
+}
+
+// readAll opens a source and reads the snapshot in it.
+func readAll(t *testing.T, source string, opts snapshot.OpenOptions) ([]byte, *snapshot.Opened, error) {
+	t.Helper()
+	o, err := snapshot.OpenSource(t.Context(), source, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(o)
+	return data, o, errors.Join(err, o.Close())
+}
+
+// keysIn counts the live keys of a snapshot, having checked it.
+func keysIn(t *testing.T, data []byte) int {
+	t.Helper()
+	db, err := mvccdb.Open(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := db.Check(t.Context(), mvccdb.CheckOptions{})
+	if err != nil || !report.Good() || report.Trailer != mvccdb.TrailerGood {
+		t.Fatalf("check: %v, trailer %v, damage %v", err, report.Trailer, report.Damage)
+	}
+	return report.LiveKeys
+}
+
+func TestSavedBackupsComeBackFromEveryKindOfTarget(t *testing.T) {
+	const keys = 50
+	c := cluster(t, 1, keys)
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	locations := map[string]string{"folder": filepath.Join(t.TempDir(), "repo") + "/", "s3": bucketURL(t) + "prod/"}
+	for where, location := range locations {
+		for how, codec := range map[string]snapshot.Codec{
+			"plain":                    {},
+			"compressed":               {Compression: "zstd"},
+			"encrypted":                {Recipients: []age.Recipient{identity.Recipient()}},
+			"compressed and encrypted": {Compression: "zstd:7", Recipients: []age.Recipient{identity.Recipient()}},
+		} {
+			t.Run(where+" "+how, func(t *testing.T) {
+				location := location + strings.ReplaceAll(how, " ", "-") + "/"
+				repo, err := store.Open(t.Context(), location, s3Options())
+				if err != nil {
+					t.Fatal(err)
+				}
+				saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{Codec: codec, Labels: map[string]string{"env": "test"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range []string{"", "latest", saved.Manifest.Name, saved.Manifest.ClusterID + "/latest"} {
+					data, o, err := readAll(t, location+name, opener(t, identity))
+					if err != nil {
+						t.Fatalf("read %q: %v", name, err)
+					}
+					if got := keysIn(t, data); got != keys {
+						t.Errorf("%q holds %d keys, want %d", name, got, keys)
+					}
+					if sum := fmt.Sprintf("%x", sha256.Sum256(data)); sum != o.Manifest.SnapshotSHA256 || int64(len(data)) != o.Manifest.SnapshotBytes {
+						t.Errorf("%q: %d bytes, SHA-256 %s; the manifest says %d, %s", name, len(data), sum, o.Manifest.SnapshotBytes, o.Manifest.SnapshotSHA256)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
+	c := cluster(t, 1, 3)
+	file := filepath.Join(t.TempDir(), "backup.db")
+	saved, err := snapshot.SaveFile(t.Context(), source(c.Endpoints()...), file, snapshot.SaveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil || keysIn(t, raw) != 3 {
+		t.Errorf("the file: %v", err)
+	}
+	data, o, err := readAll(t, file, opener(t))
+	if err != nil || !bytes.Equal(data, raw) || o.Manifest == nil || o.Manifest.Name != saved.Manifest.Name {
+		t.Errorf("open: %v", err)
+	}
+	// E06, etcd-io/etcd#9976: data files are private.
+	for _, name := range []string{file, file + ".json"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v; want 0600", name, info.Mode(), err)
+		}
+	}
+}
+
+// E13, etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
+func TestE13TheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
+	c := cluster(t, 1, 5)
+	repo := store.NewFolder(t.TempDir())
+	saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{Host: "node-1", ToolVersion: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := snapshot.List(t.Context(), repo, "")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("list: %d backups, %v", len(all), err)
+	}
+	m := all[0].Manifest
+	if m.EtcdVersion != "3.7.3" || m.StorageVersion != "3.7.0" || m.MemberID != fmt.Sprintf("%016x", c.Members[0].ID()) || m.MemberName != "m1" ||
+		m.RevisionBefore != 6 || m.RevisionAfter != 6 || !m.Quorum || m.Lineage == "" || m.Writer.Host != "node-1" || m.ClusterID != saved.Manifest.ClusterID {
+		t.Errorf("manifest: %+v", m)
+	}
+	if !all[0].Good() {
+		t.Errorf("the backup is not good: %s", all[0].Problem)
+	}
+}
+
+// E03, etcd-io/etcd#11695: several endpoints, and a dead one among them.
+func TestE03SeveralEndpointsAreAccepted(t *testing.T) {
+	c := cluster(t, 3, 3)
+	repo := store.NewFolder(t.TempDir())
+	endpoints := append([]string{"http://127.0.0.1:1"}, c.Endpoints()...)
+	saved, err := snapshot.Save(t.Context(), source(endpoints...), repo, snapshot.SaveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(saved.Failed) != 1 || saved.Failed[0].Endpoint != endpoints[0] {
+		t.Errorf("failed: %v, want the dead endpoint", saved.Failed)
+	}
+	client, err := dial(t.Context(), saved.Manifest.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	status, err := client.Status(t.Context(), saved.Manifest.Endpoint)
+	if err != nil || status.Leader == status.Header.MemberId {
+		t.Errorf("taken from the leader %s though followers serve: %v", saved.Manifest.Endpoint, err)
+	}
+}
+
+// E09, gardener/etcd-backup-restore#749: a snapshot without its hash is no snapshot.
+func TestE09DamageIsFoundWhileReading(t *testing.T) {
+	c := cluster(t, 1, 3)
+	var b bytes.Buffer
+	if _, err := snapshot.SaveTo(t.Context(), source(c.Endpoints()...), &b, snapshot.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.Bytes()
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	for name, data := range map[string][]byte{
+		"trailer cut":        whole[:len(whole)-32],
+		"cut in the trailer": whole[:len(whole)-5],
+		"cut in the middle":  whole[:len(whole)/2],
+		"empty":              {},
+		"one bit flipped":    flipped,
+		"a text file":        []byte("hello, I am no snapshot\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "x.db")
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := readAll(t, file, opener(t)); !errors.Is(err, snapshot.ErrIncomplete) {
+				t.Errorf("got %v, want ErrIncomplete", err)
+			}
+		})
+	}
+}
+
+func TestAnEncryptedBackupNeedsItsIdentity(t *testing.T) {
+	c := cluster(t, 1, 3)
+	right, _ := age.GenerateX25519Identity()
+	wrong, _ := age.GenerateX25519Identity()
+	file := filepath.Join(t.TempDir(), "x.db.age")
+	opts := snapshot.SaveOptions{Codec: snapshot.Codec{Recipients: []age.Recipient{right.Recipient()}}}
+	if _, err := snapshot.SaveFile(t.Context(), source(c.Endpoints()...), file, opts); err != nil {
+		t.Fatal(err)
+	}
+	for name, ids := range map[string][]age.Identity{"none": nil, "another": {wrong}} {
+		if _, _, err := readAll(t, file, opener(t, ids...)); !errors.Is(err, snapshot.ErrNoIdentity) {
+			t.Errorf("%s: %v, want ErrNoIdentity", name, err)
+		}
+	}
+}
+
+func TestTwoSavesAtTheSameMomentBothSucceed(t *testing.T) {
+	c := cluster(t, 1, 3)
+	repo := store.NewFolder(t.TempDir())
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{})
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if all, err := snapshot.List(t.Context(), repo, ""); err != nil || len(all) != 2 {
+		t.Errorf("%d backups, %v; want 2", len(all), err)
+	}
+}

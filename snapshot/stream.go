@@ -1,0 +1,158 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcdkit/etcdkit/internal/progress"
+)
+
+// Causes of a snapshot that is not whole.
+var (
+	ErrStalled    = errors.New("the stream stalled")
+	ErrIncomplete = errors.New("the snapshot is not whole")
+)
+
+// trailerUnit: the database is a multiple of it, and the SHA-256 follows.
+const trailerUnit = 512
+
+// receiver is the part of a snapshot stream that is read.
+type receiver interface {
+	Recv() (*pb.SnapshotResponse, error)
+}
+
+// stream reads a snapshot from etcd. It fails when etcd sends nothing for
+// stall; time that the reader takes for itself does not count.
+type stream struct {
+	recv   receiver
+	cancel context.CancelCauseFunc // ends the stream
+	ctx    context.Context         //nolint:containedctx // the stream's own
+	stall  time.Duration
+	update progress.Func
+
+	rest  []byte
+	got   int64
+	total int64 // with the trailer, 0 until the first answer
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.rest) == 0 {
+		timer := time.AfterFunc(s.stall, func() { s.cancel(ErrStalled) })
+		resp, err := s.recv.Recv()
+		timer.Stop()
+		if err != nil {
+			return 0, s.explain(err)
+		}
+		if s.total == 0 {
+			s.total = int64(len(resp.GetBlob())) + int64(resp.GetRemainingBytes()) + sha256.Size
+		}
+		s.rest = resp.GetBlob()
+		s.got += int64(len(s.rest))
+		s.update(s.got, s.total)
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// explain keeps the bare EOF and says of everything else how far it came.
+func (s *stream) explain(err error) error {
+	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+		return io.EOF
+	}
+	if cause := context.Cause(s.ctx); cause != nil {
+		err = cause
+	}
+	if errors.Is(err, ErrStalled) {
+		return fmt.Errorf("%w: no byte from etcd for %s, after %d bytes", ErrStalled, s.stall, s.got)
+	}
+	return fmt.Errorf("stream broke after %d bytes: %w", s.got, err)
+}
+
+// checked passes a snapshot on and checks the SHA-256 at its end. It ends with
+// io.EOF only if that is right, so that whoever reads it never takes a broken
+// snapshot for a whole one.
+type checked struct {
+	src  io.Reader
+	hash hash.Hash // of all but the last bytes
+
+	lenient bool // do not judge the trailer
+
+	tail []byte // the last bytes so far, at most a trailer's length
+	n    int64
+	sum  string // of everything, once ended
+	err  error
+}
+
+func newChecked(src io.Reader) *checked { return &checked{src: src, hash: sha256.New()} }
+
+func (c *checked) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.src.Read(p)
+	c.take(p[:n])
+	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+		err = c.end()
+	}
+	c.err = err
+	return n, err
+}
+
+// take hashes what can no longer be the trailer.
+func (c *checked) take(b []byte) {
+	c.n += int64(len(b))
+	if len(b) >= sha256.Size {
+		c.hash.Write(c.tail)
+		c.hash.Write(b[:len(b)-sha256.Size])
+		c.tail = append(c.tail[:0], b[len(b)-sha256.Size:]...)
+		return
+	}
+	c.tail = append(c.tail, b...)
+	if over := len(c.tail) - sha256.Size; over > 0 {
+		c.hash.Write(c.tail[:over])
+		c.tail = append(c.tail[:0], c.tail[over:]...)
+	}
+}
+
+func (c *checked) end() error {
+	got := c.hash.Sum(nil)
+	switch {
+	case c.lenient:
+	case c.n == 0:
+		return fmt.Errorf("%w: it is empty", ErrIncomplete)
+	case c.n%trailerUnit != sha256.Size:
+		return fmt.Errorf("%w: it ends after %d bytes without a SHA-256", ErrIncomplete, c.n)
+	case hex.EncodeToString(got) != hex.EncodeToString(c.tail):
+		return fmt.Errorf("%w: its SHA-256 is %x…, its end says %x…", ErrIncomplete, got[:6], c.tail[:6])
+	}
+	c.hash.Write(c.tail)
+	c.sum = hex.EncodeToString(c.hash.Sum(nil))
+	return io.EOF
+}
+
+// counted passes bytes on and keeps their number and SHA-256.
+type counted struct {
+	src  io.Reader
+	hash hash.Hash
+	n    int64
+}
+
+func newCounted(src io.Reader) *counted { return &counted{src: src, hash: sha256.New()} }
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.src.Read(p)
+	c.hash.Write(p[:n])
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *counted) sum() string { return hex.EncodeToString(c.hash.Sum(nil)) }
