@@ -76,5 +76,9 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddCommand(grouped(groupSelf, newPlaygroundCmd(a), newConfigCmd(a))...)
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	hideGlobals(a, root)
+	root.AddCommand(newPlaygroundCmd(a), newConfigCmd(a))
+	root.AddCommand(newDiskCmd(a))
+	root.AddCommand(newSecretsCmd(a))
+	root.AddCommand(newHealthCmd(a), newDefragAllCmd(a))
 	return root
 }

@@ -64,7 +64,7 @@ func (a *App) Run(fn func(ctx context.Context, args []string) error) func(*cobra
 			return a.endedBySignal(err, cause)
 		}
 		if a.conn != nil && a.Dialect.DiagnosesConnections() {
-			return etcd.Diagnose(ctx, *a.conn, err)
+			return cli.KeepKind(etcd.Diagnose(ctx, *a.conn, err), err)
 		}
 		return err
 	}

@@ -25,6 +25,16 @@ func TestAKindKeepsTheTextAndTheCause(t *testing.T) {
 	}
 }
 
+func TestOtherWordsKeepTheKind(t *testing.T) {
+	other := errors.New("nothing listens there")
+	if err := cli.KeepKind(other, cli.CannotTell(errors.New("deadline exceeded"))); !errors.Is(err, cli.ErrCannotTell) || !errors.Is(err, other) {
+		t.Errorf("got %v, want it to be what cannot be told", err)
+	}
+	if err := cli.KeepKind(other, errors.New("plain")); err != other { //nolint:errorlint // the very same
+		t.Errorf("got %v, want it as it was", err)
+	}
+}
+
 // script is a terminal whose user has typed already.
 type script struct {
 	io.Reader

@@ -44,6 +44,17 @@ func CannotTell(err error) error { return withKind(err, ErrCannotTell) }
 // Guard marks err as a refusal that protects the user.
 func Guard(err error) error { return withKind(err, ErrGuard) }
 
+// KeepKind gives err, which says the same as before in other words, the kind
+// that before has.
+func KeepKind(err, before error) error {
+	for _, kind := range []error{ErrUsage, ErrVerdict, ErrCannotTell, ErrGuard} {
+		if errors.Is(before, kind) && !errors.Is(err, kind) {
+			return withKind(err, kind)
+		}
+	}
+	return err
+}
+
 // ChildExit is the exit code of a command that was run for the user, who is
 // told nothing more: the command has spoken for itself.
 type ChildExit struct{ Code int }

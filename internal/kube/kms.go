@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -177,4 +178,14 @@ func bytesField(message []byte, num protowire.Number) (content []byte, ok bool) 
 		message = message[tag+size:]
 	}
 	return content, ok
+}
+
+// SocketExists reports whether the plugin's socket is on this machine.
+func (c KMSConfig) SocketExists() bool {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(u.Path)
+	return err == nil && info.Mode().Type() == os.ModeSocket
 }

@@ -194,3 +194,55 @@ func (e *envelope) set(num protowire.Number, typ protowire.Type, field []byte) e
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// ProtobufName reads the namespace and the name from the metadata of an object
+// stored as protobuf. They are "" where they cannot be read, or are no names.
+func ProtobufName(value []byte) (namespace, name string) {
+	if !bytes.HasPrefix(value, []byte(protobufMagic)) {
+		return "", ""
+	}
+	raw := firstField(value[len(protobufMagic):], 2) // runtime.Unknown.raw
+	meta := firstField(raw, 1)                       // metadata, in every kind
+	ns, n := firstField(meta, 3), firstField(meta, 1)
+	if !isName(n) || len(ns) > 0 && !isName(ns) {
+		return "", ""
+	}
+	return string(ns), string(n)
+}
+
+// firstField returns the content of the first length-delimited field num, as
+// far as the message goes: the end may be missing.
+func firstField(message []byte, num protowire.Number) []byte {
+	for len(message) > 0 {
+		n, typ, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return nil
+		}
+		message = message[tag:]
+		if n == num && typ == protowire.BytesType {
+			size, m := protowire.ConsumeVarint(message)
+			if m < 0 {
+				return nil
+			}
+			message = message[m:]
+			return message[:min(size, uint64(len(message)))]
+		}
+		size := protowire.ConsumeFieldValue(n, typ, message)
+		if size < 0 {
+			return nil
+		}
+		message = message[size:]
+	}
+	return nil
+}
+
+// isName reports whether b can be the name of a namespace or a Secret: a DNS
+// name. Nothing else is shown, because the bytes may be anything.
+func isName(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return len(b) > 0 && len(b) <= maxName
+}

@@ -1,0 +1,247 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/output"
+	"github.com/etcdkit/etcdkit/internal/progress"
+	"github.com/etcdkit/etcdkit/secrets"
+)
+
+const (
+	// maxConfigSize bounds an EncryptionConfiguration file.
+	maxConfigSize = 8 << 20
+	// watchStall bounds how long a watch of the history may say nothing.
+	watchStall = 30 * time.Second
+)
+
+// secretsFlags are the flags of secrets scan as they are typed.
+type secretsFlags struct {
+	config, walDir   string
+	prefixes, places []string
+	failOn           []string
+	rate             byteSize
+	limit            int
+	decrypt          bool
+}
+
+func newSecretsCmd(a *app.App) *cobra.Command {
+	return a.Group("secrets", "Prove from the stored bytes that Secrets are encrypted", newSecretsScanCmd(a))
+}
+
+func newSecretsScanCmd(a *app.App) *cobra.Command {
+	var f secretsFlags
+	cmd := &cobra.Command{
+		Use:   "scan [SOURCE]",
+		Short: "Tell which stored Kubernetes objects are not encrypted, from the bytes",
+		Long: `Reads what etcd has stored and tells, by name and never by value, which Secrets
+are in clear and with which provider and key the others are encrypted. SOURCE is a
+snapshot file, a database file, or a data directory, of a stopped or a running
+member; without one it is the live cluster. Nothing is written anywhere.
+
+Four places are looked at, as far as the source has them:
+  live     what a read of the cluster returns
+  history  older revisions and deleted objects that are not compacted yet
+  free     pages of the file that compaction freed and no defragmentation removed
+  wal      the write-ahead log of the data directory, with databases received
+A live cluster has live, and with --place live,history also history.
+
+With --encryption-config every resource that the file lists is checked, against
+the provider and the key that come first for it. --decrypt-check proves that every
+value opens with the file's keys, or by its key management plugin.
+
+Exit codes: 0 nothing found that must not be; 1 failed; 2 wrong usage or a broken
+configuration; 3 found what --fail-on names, or a value that does not open; 4 a
+place could not be read, and nothing was found.`,
+		Example: "  etcdkit secrets scan\n" +
+			"  etcdkit secrets scan backup.db --encryption-config /etc/kubernetes/enc.yaml --decrypt-check\n" +
+			"  etcdkit secrets scan /var/lib/etcd --fail-on plain,unknown,stale@live -w json",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.Run(func(ctx context.Context, args []string) error { return runSecretsScan(ctx, a, f, args) }),
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.config, "encryption-config", "", "the API server's EncryptionConfiguration file")
+	fs.StringSliceVar(&f.prefixes, "etcd-prefix", nil, "etcd prefix of Kubernetes, such as /registry (default: found by looking)")
+	fs.StringSliceVar(&f.places, "place", nil, "places to look at: live, history, free, wal (default: all that the source has; of a cluster, live)")
+	fs.StringSliceVar(&f.failOn, "fail-on", []string{"plain"}, "states that must not be found, each as STATE or STATE@PLACE")
+	fs.StringVar(&f.walDir, "wal-dir", "", "folder of the write-ahead log, if it is not in the data directory")
+	fs.Var(&f.rate, "rate-limit", "bytes that are read from a live cluster per second, such as 10MiB")
+	fs.IntVar(&f.limit, "limit", 20, "objects named in the words for people; 0 names all")
+	fs.BoolVar(&f.decrypt, "decrypt-check", false, "prove that every value opens with the keys of --encryption-config")
+	return cmd
+}
+
+func runSecretsScan(ctx context.Context, a *app.App, f secretsFlags, args []string) error {
+	opts, failOn, err := f.options()
+	if err != nil {
+		return cli.Usage(err)
+	}
+	closePlugins, err := f.plugins(ctx, a, &opts)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	source := slices.Concat(args, []string{""})[0]
+	meter := progress.To(a.Err, a.Live, a.Now, "scanning "+source)
+	if !a.Global.Quiet && source != "" {
+		opts.Progress = meter.Update
+	}
+	report, err := f.scan(ctx, a, opts, source)
+	meter.Done()
+	err = errors.Join(err, closePlugins())
+	if err != nil {
+		return cli.CannotTell(adviseScan(err))
+	}
+	view := output.Result{
+		JSON:   report,
+		Simple: func(w io.Writer) { printSecrets(w, report, f.limit) },
+		Table:  func() ([]string, [][]string) { return secretsTable(report) },
+	}
+	return errors.Join(a.Print(view), judgeSecrets(report, failOn))
+}
+
+// judgeSecrets turns the verdict on a report into an exit code.
+func judgeSecrets(r *secrets.Report, failOn secrets.FailOn) error {
+	err := r.Verdict(failOn)
+	if errors.Is(err, secrets.ErrIncomplete) {
+		return cli.CannotTell(err)
+	}
+	return cli.Verdict(err)
+}
+
+// options turns the flags into what the scan wants.
+func (f secretsFlags) options() (opts secrets.Options, failOn secrets.FailOn, err error) {
+	opts.Prefixes = f.prefixes
+	if opts.Places, err = secrets.ParsePlaces(f.places); err != nil {
+		return opts, nil, fmt.Errorf("--place: %w", err)
+	}
+	if failOn, err = secrets.ParseFailOn(f.failOn); err != nil {
+		return opts, nil, fmt.Errorf("--fail-on: %w", err)
+	}
+	switch {
+	case f.config != "":
+		opts.Config, err = readEncryptionConfig(f.config)
+	case f.decrypt:
+		err = errors.New("--decrypt-check needs --encryption-config, for the keys")
+	}
+	return opts, failOn, err
+}
+
+func readEncryptionConfig(path string) (c *kube.EncryptionConfig, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--encryption-config: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	data, err := io.ReadAll(io.LimitReader(file, maxConfigSize))
+	if err != nil {
+		return nil, fmt.Errorf("--encryption-config: %w", err)
+	}
+	c, err = kube.ParseEncryptionConfig(data)
+	if err != nil {
+		return nil, fmt.Errorf("--encryption-config %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// plugins connects to the key management plugins whose sockets are there: only
+// they know which key is the current one, and only they can open.
+func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Options) (closeAll func() error, err error) {
+	plugins := make(map[string]*kube.Plugin)
+	closeAll = func() error {
+		var errs []error
+		for _, p := range plugins {
+			errs = append(errs, p.Close())
+		}
+		return errors.Join(errs...)
+	}
+	if opts.Config == nil {
+		return closeAll, nil
+	}
+	opts.CurrentKeys = make(map[string]string)
+	for _, cfg := range opts.Config.KMSPlugins() {
+		name := kube.Provider{KMS: &cfg}.Name()
+		if !cfg.SocketExists() {
+			continue
+		}
+		p, keyID, err := kube.DialPlugin(ctx, cfg)
+		if err != nil {
+			a.Warn("%v", err)
+			continue
+		}
+		plugins[name] = p
+		if keyID != "" {
+			opts.CurrentKeys[name] = keyID
+		}
+	}
+	if f.decrypt {
+		opts.Opener = kube.NewOpener(opts.Config, plugins)
+	}
+	return closeAll, nil
+}
+
+// scan scans the source, which is the live cluster if it has no name.
+func (f secretsFlags) scan(ctx context.Context, a *app.App, opts secrets.Options, source string) (*secrets.Report, error) {
+	if source == "" {
+		return f.scanCluster(ctx, a, opts)
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	var report *secrets.Report
+	if info.IsDir() {
+		report, err = secrets.ScanDataDir(ctx, source, secrets.DataDirOptions{Options: opts, WALDir: f.walDir})
+	} else {
+		report, err = scanSecretsFile(ctx, source, opts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.Source = source
+	return report, nil
+}
+
+func scanSecretsFile(ctx context.Context, path string, opts secrets.Options) (r *secrets.Report, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return secrets.ScanFile(ctx, secrets.OSFile{File: file}, opts)
+}
+
+func (f secretsFlags) scanCluster(ctx context.Context, a *app.App, opts secrets.Options) (r *secrets.Report, err error) {
+	client, err := a.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	r, err = secrets.ScanCluster(ctx, client, secrets.ClusterOptions{
+		Options: opts, Timeout: a.Global.CommandTimeout, StallTimeout: watchStall, BytesPerSecond: int64(f.rate),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Source = "cluster"
+	return r, nil
+}
+
+// adviseScan adds what to try where a scan found nothing to look at.
+func adviseScan(err error) error {
+	if errors.Is(err, secrets.ErrNotKubernetes) {
+		return hint.With(err, "--etcd-prefix says where Kubernetes keeps its objects")
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package commands_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etcdkit/etcdkit/commands"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/secrets"
+)
+
+const kubeData = "../secrets/testdata/kube/"
+
+// secretsScan runs etcdkit secrets scan and checks that no marker of a stored
+// value got out.
+func secretsScan(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	env := cli.System()
+	var stdout, stderr strings.Builder
+	env.In, env.Out, env.Err, env.Live, env.OutTTY, env.Environ = strings.NewReader(""), &stdout, &stderr, false, false, nil
+	code = commands.Main(t.Context(), append([]string{"etcdkit", "secrets", "scan"}, args...), env)
+	for _, marker := range []string{"MARKER", "9/lsj6P", "xeyrpkHa", "Gu0W1Aga"} {
+		if strings.Contains(stdout.String()+stderr.String(), marker) {
+			t.Errorf("%q got out with %q", marker, args)
+		}
+	}
+	return code, stdout.String(), stderr.String()
+}
+
+func TestSecretsScanJudges(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	mixed, err := os.ReadFile(kubeData + "mixed.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, config := kubeData+"mixed.db", kubeData+"encryption-config.yaml"
+	identity := file("identity.yaml", "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"+
+		"resources:\n- resources: [secrets]\n  providers: [{identity: {}}]\n")
+	broken := file("broken.yaml", "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n")
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		out  string
+		err  string
+	}{
+		"in clear":                           {[]string{db}, 3, "team-a/plain-3", "14 found"},
+		"against a configuration":            {[]string{db, "--encryption-config", config, "--decrypt-check"}, 3, "20 values open, 0 do not", "17 found"},
+		"in clear as configured":             {[]string{db, "--encryption-config", identity}, 0, "plain-as-configured", ""},
+		"in clear as configured, not wanted": {[]string{db, "--encryption-config", identity, "--fail-on", "plain-as-configured@live"}, 3, "", "11 found"},
+		"nothing of what is not wanted":      {[]string{db, "--fail-on", "unknown"}, 0, "plain", ""},
+		"only one place":                     {[]string{db, "--place", "history"}, 3, "team-a/plain-12", "3 found"},
+		"free pages have none":               {[]string{db, "--place", "free"}, 0, "lower bound", ""},
+		"in JSON":                            {[]string{db, "-w", "json"}, 3, `"etcdKey": "/registry/secrets/team-a/plain-3"`, ""},
+		"with debug output":                  {[]string{db, "--debug"}, 3, "", ""},
+		"a broken configuration":             {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
+		"a configuration not there":          {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},
+		"a check without keys":               {[]string{db, "--decrypt-check"}, 2, "", "needs --encryption-config"},
+		"an unknown state":                   {[]string{db, "--fail-on", "clear"}, 2, "", "unknown state"},
+		"an unknown place":                   {[]string{db, "--place", "heaven"}, 2, "", "unknown place"},
+		"two sources":                        {[]string{db, db}, 2, "", "accepts at most 1 arg"},
+		"a file that is not there":           {[]string{dir + "/none.db"}, 4, "", "no such file"},
+		"a text file":                        {[]string{config}, 4, "", "text file"},
+		"an empty file":                      {[]string{file("empty", "")}, 4, "", "empty"},
+		"another prefix":                     {[]string{db, "--etcd-prefix", "/other"}, 4, "", "no Kubernetes objects found under /other"},
+		"half a file":                        {[]string{file("half.db", string(mixed[:150_000])), "--fail-on", "unknown"}, 4, "", "the file is truncated"},
+		"a folder that is none of etcd":      {[]string{dir}, 4, "", "member/snap"},
+		"nobody listens":                     {[]string{"--endpoints", "127.0.0.1:1"}, 4, "", "127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := secretsScan(t, tc.args...)
+			if code != tc.code || !strings.Contains(out, tc.out) || !strings.Contains(errs, tc.err) {
+				t.Errorf("exit code %d, want %d, with %q and %q;\n%s\n%s", code, tc.code, tc.out, tc.err, out, errs)
+			}
+			if strings.Count(errs, "\n") > 2 || strings.Contains(errs, "goroutine") {
+				t.Errorf("not one line and a hint: %s", errs)
+			}
+		})
+	}
+}
+
+func TestSecretsScanInJSON(t *testing.T) {
+	_, out, _ := secretsScan(t, kubeData+"mixed.db", "-w", "json")
+	var got secrets.Report
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := secrets.Finding{
+		EtcdKey: "/registry/secrets/payments/regcred", Resource: "secrets", Namespace: "payments", Name: "regcred",
+		Place: secrets.Live, State: secrets.Plain, Revision: 232, CreateRevision: 232, ModRevision: 232,
+	}
+	if got.Revision != 294 || got.Source != kubeData+"mixed.db" || len(got.Findings) != 14 || got.Findings[0] != want {
+		t.Errorf("revision %d of %s, %d findings, first %+v; want %+v", got.Revision, got.Source, len(got.Findings), got.Findings[0], want)
+	}
+}

@@ -1,0 +1,143 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/etcdkit/etcdkit/internal/output"
+	"github.com/etcdkit/etcdkit/secrets"
+)
+
+// printSecrets shows a report in words.
+func printSecrets(w io.Writer, r *secrets.Report, limit int) {
+	fmt.Fprintf(w, "%s, revision %d, Kubernetes under %s\n\n", printable(r.Source), r.Revision, printable(strings.Join(r.Prefixes, ", ")))
+	if len(r.Summary) == 0 {
+		fmt.Fprintln(w, "nothing of what is looked at is stored here")
+	} else {
+		output.Columns(w, output.Result{Table: func() ([]string, [][]string) { return secretsTable(r) }})
+	}
+	for _, state := range secrets.States() {
+		printFindings(w, r, state, limit)
+	}
+	printUnopened(w, r, limit)
+	printPlaces(w, r)
+	if len(r.Next) > 0 {
+		fmt.Fprintln(w, "\nnext:")
+	}
+	for i, step := range r.Next {
+		fmt.Fprintf(w, "  %d. %s\n", i+1, printable(step.Why))
+		if step.Command != "" {
+			fmt.Fprintf(w, "       %s\n", printable(step.Command))
+		}
+	}
+}
+
+// secretsTable is the summary as a table.
+func secretsTable(r *secrets.Report) (header []string, rows [][]string) {
+	for _, c := range r.Summary {
+		rows = append(rows, []string{
+			printable(c.Resource), string(c.Place), string(c.State), printable(c.Provider), printable(c.Key), strconv.Itoa(c.Count),
+		})
+	}
+	return []string{"RESOURCE", "PLACE", "STATE", "PROVIDER", "KEY", "COUNT"}, rows
+}
+
+// printFindings names the objects in one state.
+func printFindings(w io.Writer, r *secrets.Report, state secrets.State, limit int) {
+	var found []secrets.Finding
+	for _, f := range r.Findings {
+		if f.State == state && state != secrets.Stale { // stale ones are counted by key
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s (%d):\n", state, len(found))
+	for _, f := range found[:shownOf(len(found), limit)] {
+		fmt.Fprintf(w, "  %-8s %s %s%s\n", f.Place, printable(f.Resource), printable(strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")), written(f))
+	}
+	printRest(w, len(found), limit)
+}
+
+// written says when a version was written.
+func written(f secrets.Finding) string {
+	switch {
+	case f.Revision > 0:
+		return fmt.Sprintf("  written at revision %d, created at %d", f.Revision, f.CreateRevision)
+	case f.Index > 0:
+		return fmt.Sprintf("  in log entry %d", f.Index)
+	}
+	return ""
+}
+
+func printUnopened(w io.Writer, r *secrets.Report, limit int) {
+	if r.Opened > 0 || len(r.Unopened) > 0 {
+		fmt.Fprintf(w, "\n%d values open, %d do not\n", r.Opened, len(r.Unopened))
+	}
+	for _, u := range r.Unopened[:shownOf(len(r.Unopened), limit)] {
+		fmt.Fprintf(w, "  %-8s %s  %s\n", u.Place, printable(u.EtcdKey), u.Reason)
+	}
+	printRest(w, len(r.Unopened), limit)
+}
+
+// printPlaces says how much of each place was seen.
+func printPlaces(w io.Writer, r *secrets.Report) {
+	fmt.Fprintln(w)
+	for _, p := range r.Places {
+		words := fmt.Sprintf("%-8s %d versions of objects", p.Place, p.Objects)
+		if p.Bytes > 0 {
+			words += " in " + humanize.IBytes(uint64(p.Bytes))
+		}
+		if !p.Read {
+			words = fmt.Sprintf("%-8s not read in whole", p.Place)
+		}
+		if p.Reason != "" {
+			words += ": " + printable(p.Reason)
+		}
+		fmt.Fprintln(w, words)
+	}
+	for _, place := range secrets.Places() {
+		if !slices.ContainsFunc(r.Places, func(c secrets.Coverage) bool { return c.Place == place }) {
+			fmt.Fprintf(w, "%-8s not looked at\n", place)
+		}
+	}
+	if r.ChangedWhileReading {
+		fmt.Fprintln(w, "the file changed while it was read: a running member wrote to it")
+	}
+	if r.DamageCount > 0 {
+		fmt.Fprintf(w, "%d damaged pages or records:\n", r.DamageCount)
+	}
+	for _, d := range r.Damage {
+		fmt.Fprintf(w, "  %s\n", printable(d))
+	}
+}
+
+func shownOf(n, limit int) int {
+	if limit <= 0 {
+		return n
+	}
+	return min(n, limit)
+}
+
+func printRest(w io.Writer, n, limit int) {
+	if rest := n - shownOf(n, limit); rest > 0 {
+		fmt.Fprintf(w, "  and %d more (--limit 0 names all)\n", rest)
+	}
+}
+
+// printable quotes a text that would do something else on a terminal than
+// being shown.
+func printable(s string) string {
+	for _, r := range s {
+		if !strconv.IsPrint(r) {
+			return strconv.Quote(s)
+		}
+	}
+	return s
+}

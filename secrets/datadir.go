@@ -1,0 +1,196 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/kube"
+)
+
+// DataDirOptions says what to look for in a data directory.
+type DataDirOptions struct {
+	Options
+	WALDir string // where the write-ahead log is, if not in its usual place
+}
+
+// ScanDataDir scans the data directory of a member, stopped or running: its
+// database, its write-ahead log, and databases that a leader sent. It opens
+// files for reading only and takes no lock.
+func ScanDataDir(ctx context.Context, dir string, opts DataDirOptions) (*Report, error) {
+	member, err := memberDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if opts.WALDir == "" {
+		opts.WALDir = filepath.Join(member, "wal")
+	}
+	d := &dataDir{opts: opts, member: member}
+	s, err := d.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if opts.wants(WAL) {
+		if err := d.wal(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s.finish(), nil
+}
+
+// memberDir finds the folder member in a data directory. Its own path is fine
+// too.
+func memberDir(dir string) (string, error) {
+	for _, member := range []string{filepath.Join(dir, "member"), dir} {
+		if info, err := os.Stat(filepath.Join(member, "snap")); err == nil && info.IsDir() {
+			return member, nil
+		}
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		return "", fmt.Errorf("scan data directory: %w", err)
+	}
+	return "", hint.With(fmt.Errorf("scan data directory: %s has no member/snap", dir), "name the folder that etcd's --data-dir names")
+}
+
+// dataDir is a data directory being scanned.
+type dataDir struct {
+	opts   DataDirOptions
+	member string
+}
+
+// database scans the database, if that is wanted and possible. What is left
+// can be scanned without it.
+func (d *dataDir) database(ctx context.Context) (*databaseScan, error) {
+	if !d.opts.wants(Live) && !d.opts.wants(History) && !d.opts.wants(Free) {
+		return d.withoutDatabase("")
+	}
+	path := filepath.Join(d.member, "snap", "db")
+	s, err := scanPath(ctx, path, d.opts.Options)
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, ErrNotKubernetes):
+		return s, err
+	case !d.opts.wants(WAL):
+		return nil, err
+	}
+	return d.withoutDatabase(err.Error())
+}
+
+// scanPath scans the database file at path.
+func scanPath(ctx context.Context, path string, opts Options) (s *databaseScan, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("scan database: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return scanFile(ctx, OSFile{f}, opts)
+}
+
+// OSFile makes a File of an *os.File.
+type OSFile struct{ *os.File }
+
+// Size implements File.
+func (f OSFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// withoutDatabase begins a report that has the log alone. reason says why the
+// database cannot be read.
+func (d *dataDir) withoutDatabase(reason string) (*databaseScan, error) {
+	prefixes := d.opts.Prefixes
+	if prefixes == nil {
+		var finder kube.Finder
+		log := walLog{damage: func(string) {}, put: func(p walPut) error { finder.Add(p.key, p.value); return nil }}
+		if err := log.read(d.opts.WALDir); err != nil {
+			return nil, errors.Join(errors.New("scan data directory: "+reason), err)
+		}
+		if prefixes = finder.Prefixes(); len(prefixes) == 0 {
+			return nil, fmt.Errorf("scan data directory: %w in the write-ahead log", ErrNotKubernetes)
+		}
+	}
+	s := newDatabaseScan(nil, d.opts.Options, prefixes)
+	if reason != "" {
+		for _, p := range []Place{Live, History, Free} {
+			if d.opts.wants(p) {
+				s.tally.place(p, false, 0, reason)
+			}
+		}
+	}
+	return s, nil
+}
+
+// wal scans the write-ahead log and the databases beside the one in use.
+func (d *dataDir) wal(ctx context.Context, s *databaseScan) error {
+	log := walLog{dirs: s.scope.dirs, damage: s.report.damage, put: func(p walPut) error {
+		k, ok := s.scope.match(p.key)
+		if !ok {
+			return ctx.Err()
+		}
+		v := s.judge.value(ctx, k, p.key, p.value, false)
+		if v.class.State == Unknown && !p.complete {
+			return ctx.Err() // cut off before it could be told
+		}
+		v.index = p.index
+		s.tally.add(WAL, v)
+		return ctx.Err()
+	}}
+	before := s.report.DamageCount
+	err := log.read(d.opts.WALDir)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	reason := ""
+	if s.report.DamageCount > before {
+		reason = "some records are damaged"
+	}
+	if err == nil {
+		err = d.received(ctx, s, &log.bytes)
+	}
+	if err != nil {
+		reason = err.Error()
+	}
+	s.tally.place(WAL, reason == "", log.bytes, reason)
+	return ctx.Err()
+}
+
+// received scans databases that stand beside the one in use: those that a
+// leader sent, and what a defragmentation left that did not end.
+func (d *dataDir) received(ctx context.Context, s *databaseScan, size *int64) error {
+	snap := filepath.Join(d.member, "snap")
+	entries, err := os.ReadDir(snap)
+	if err != nil {
+		return fmt.Errorf("scan databases received: %w", err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !isDatabase(e.Name()) {
+			continue
+		}
+		opts := d.opts.Options
+		opts.Places, opts.Prefixes, opts.Progress, opts.Opener = nil, s.scope.prefixes, nil, nil
+		other, err := scanPath(ctx, filepath.Join(snap, e.Name()), opts)
+		switch {
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, ErrNotKubernetes):
+			continue // in use by a member that cleans up, or not filled yet
+		case err != nil:
+			return fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		s.tally.merge(WAL, other.tally)
+		if info, err := e.Info(); err == nil {
+			*size += info.Size()
+		}
+	}
+	return nil
+}
+
+// isDatabase reports whether a file in the folder snap is a database that is
+// not in use.
+func isDatabase(name string) bool {
+	return strings.HasSuffix(name, ".snap.db") || strings.HasPrefix(name, "db.tmp") || strings.HasPrefix(name, "tmp")
+}

@@ -1,0 +1,105 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FailOn is what must not be found: states, each in one place or in all.
+type FailOn []Condition
+
+// Condition is a state in a place; Place "" means everywhere.
+type Condition struct {
+	State State
+	Place Place
+}
+
+// DefaultFailOn is what a scan objects to unless told otherwise: anything in
+// clear that is not configured so, in every place.
+func DefaultFailOn() FailOn { return FailOn{{State: Plain}} }
+
+// ParseFailOn reads conditions such as "plain" or "stale@live".
+func ParseFailOn(conditions []string) (FailOn, error) {
+	var all FailOn
+	for _, text := range conditions {
+		state, place, at := strings.Cut(strings.TrimSpace(text), "@")
+		c := Condition{State: State(state), Place: Place(place)}
+		if !slices.Contains(States(), c.State) {
+			return nil, fmt.Errorf("unknown state %q: there are %s", state, join(States()))
+		}
+		if at && !slices.Contains(Places(), c.Place) {
+			return nil, fmt.Errorf("unknown place %q: there are %s", place, join(Places()))
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// ParsePlaces reads the names of places.
+func ParsePlaces(names []string) ([]Place, error) {
+	var all []Place
+	for _, name := range names {
+		p := Place(strings.TrimSpace(name))
+		if !slices.Contains(Places(), p) {
+			return nil, fmt.Errorf("unknown place %q: there are %s", name, join(Places()))
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func join[T ~string](list []T) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Hits counts the stored versions that f objects to.
+func (f FailOn) Hits(r *Report) int {
+	hits := 0
+	for _, c := range r.Summary {
+		if slices.ContainsFunc(f, func(on Condition) bool {
+			return on.State == c.State && (on.Place == "" || on.Place == c.Place)
+		}) {
+			hits += c.Count
+		}
+	}
+	return hits
+}
+
+// Verdict judges a report. The error is ErrHit or ErrNotOpened where the
+// answer is bad; ErrIncomplete where nothing bad was found, but not everything
+// could be seen.
+func (r *Report) Verdict(f FailOn) error {
+	var bad []error
+	if hits := f.Hits(r); hits > 0 {
+		bad = append(bad, fmt.Errorf("%w: %d found", ErrHit, hits))
+	}
+	closed, untold := 0, 0
+	for _, u := range r.Unopened {
+		if u.CannotTell {
+			untold++
+		} else {
+			closed++
+		}
+	}
+	if closed > 0 {
+		bad = append(bad, fmt.Errorf("%w: %d do not", ErrNotOpened, closed))
+	}
+	if bad != nil {
+		return errors.Join(bad...)
+	}
+	for _, p := range r.Places {
+		if !p.Read {
+			return fmt.Errorf("%w: %s: %s", ErrIncomplete, p.Place, p.Reason)
+		}
+	}
+	if untold > 0 {
+		return fmt.Errorf("%w: %d values could not be opened without their plugin", ErrIncomplete, untold)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package secrets
+
+import "fmt"
+
+// nextSteps tells what to do about what was found, in the order that works:
+// each step leaves nothing behind that a later one cannot remove.
+func nextSteps(r *Report) []Step {
+	var steps []Step
+	if resources := inState(r, Live, PlainAsConfigured); len(resources) > 0 {
+		steps = append(steps, Step{Why: "identity comes first in the configuration for " + join(resources) +
+			": put an encrypting provider first and restart every API server"})
+	}
+	for _, resource := range inState(r, Live, Plain, PlainAsConfigured, Stale) {
+		steps = append(steps, Step{
+			Why:     "rewrite every object of " + resource + ", so that it is stored with the current provider and key",
+			Command: fmt.Sprintf("kubectl get %s --all-namespaces -o json | kubectl replace -f -", resource),
+		})
+	}
+	live := len(inState(r, Live, Plain)) > 0
+	history := live || len(inState(r, History, Plain)) > 0
+	free := history || len(inState(r, Free, Plain)) > 0
+	if history {
+		revision := fmt.Sprint(r.Revision)
+		if live {
+			revision = "REVISION" // the one after the rewrite
+		}
+		steps = append(steps, Step{
+			Why:     "compact, so that older revisions go (API servers compact every 5 minutes too)",
+			Command: "etcdkit compaction " + revision,
+		})
+	}
+	if free {
+		steps = append(steps, Step{Why: "defragment every member, so that freed pages go", Command: "etcdkit defrag-all"})
+	}
+	if free || len(inState(r, WAL, Plain)) > 0 {
+		steps = append(steps,
+			Step{
+				Why: "let the write-ahead log of every member turn over: etcd drops segments after its next snapshots, " +
+					"and a member that is replaced begins a new log",
+				Command: "etcdkit member replace NAME",
+			},
+			Step{
+				Why:     "drop the backups taken before: each holds what was in clear when it was taken",
+				Command: "etcdkit snapshot prune REPO",
+			},
+			Step{Why: "treat what was in clear as read: change those credentials"},
+		)
+	}
+	for _, k := range r.Keys {
+		if k.Configured || len(r.Keys) == 0 || !configured(r) {
+			continue
+		}
+		steps = append(steps, Step{Why: fmt.Sprintf("key %s of %s is in use and not in the configuration: the API server cannot read what it encrypts", quoted(k.Key), k.Provider)})
+	}
+	return steps
+}
+
+// inState lists the resources that have something in a place in one of the
+// states.
+func inState(r *Report, place Place, states ...State) []string {
+	var resources []string
+	for _, c := range r.Summary {
+		for _, s := range states {
+			if c.Place == place && c.State == s && (len(resources) == 0 || resources[len(resources)-1] != c.Resource) {
+				resources = append(resources, c.Resource)
+			}
+		}
+	}
+	return resources
+}
+
+// configured reports whether a configuration was given.
+func configured(r *Report) bool {
+	for _, k := range r.Keys {
+		if k.Configured {
+			return true
+		}
+	}
+	return false
+}
+
+func quoted(key string) string {
+	if key == "" {
+		return "(not named)"
+	}
+	return fmt.Sprintf("%q", key)
+}

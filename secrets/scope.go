@@ -1,0 +1,84 @@
+package secrets
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/etcdkit/etcdkit/internal/kube"
+)
+
+// secretsResource is what is looked at in any case.
+func secretsResource() kube.GroupResource { return kube.GroupResource{Resource: "secrets"} }
+
+// scope is which etcd keys are looked at.
+type scope struct {
+	config   *kube.EncryptionConfig
+	prefixes []string
+	dirs     [][]byte // beginnings of the keys that are looked at
+	wild     bool     // a wildcard is configured: the directories are whole prefixes
+}
+
+func newScope(prefixes []string, config *kube.EncryptionConfig) *scope {
+	s := &scope{config: config, prefixes: prefixes}
+	resources := []kube.GroupResource{secretsResource()}
+	if config != nil {
+		resources = append(resources, config.Resources()...)
+	}
+	s.wild = slices.ContainsFunc(resources, func(gr kube.GroupResource) bool { return gr.Resource == "*" })
+	for _, prefix := range prefixes {
+		if s.wild {
+			s.dirs = append(s.dirs, []byte(prefix+"/"))
+			continue
+		}
+		for _, gr := range resources {
+			for _, dir := range kube.StoragePrefixes(prefix, gr) {
+				if !slices.ContainsFunc(s.dirs, func(d []byte) bool { return string(d) == dir }) {
+					s.dirs = append(s.dirs, []byte(dir))
+				}
+			}
+		}
+	}
+	return s
+}
+
+// match takes apart an etcd key if it is looked at.
+func (s *scope) match(key []byte) (kube.Key, bool) {
+	if !s.inDir(key) {
+		return kube.Key{}, false
+	}
+	for _, prefix := range s.prefixes {
+		k, ok := kube.ParseKey(prefix, key)
+		if !ok {
+			continue
+		}
+		gr := kube.GroupResource{Group: k.Group, Resource: k.Resource}
+		if gr == secretsResource() {
+			return k, true
+		}
+		if s.config == nil {
+			return k, false
+		}
+		_, configured := s.config.Providers(gr)
+		return k, configured
+	}
+	return kube.Key{}, false
+}
+
+func (s *scope) inDir(key []byte) bool {
+	for _, dir := range s.dirs {
+		if bytes.HasPrefix(key, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// underPrefix reports whether key is Kubernetes', looked at or not.
+func (s *scope) underPrefix(key []byte) bool {
+	for _, p := range s.prefixes {
+		if len(key) > len(p) && key[len(p)] == '/' && string(key[:len(p)]) == p {
+			return true
+		}
+	}
+	return false
+}
