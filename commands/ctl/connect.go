@@ -118,3 +118,11 @@ func (t *tree) setGRPCLog() {
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2WithVerbosity(t.Err, t.Err, t.Err, 4))
 	config.Dump(t.Err, t.inheritedFlags())
 }
+
+// nativeTimeout bounds a request that has no deadline under upstream's name.
+func (t *tree) nativeTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.upstream() {
+		return context.WithCancel(ctx)
+	}
+	return t.Timeout(ctx)
+}

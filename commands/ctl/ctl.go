@@ -74,7 +74,11 @@ func Native(a *app.App) []*cobra.Command {
 // keyCommands are the commands that deal with keys, leases and locks.
 func keyCommands(t *tree) []*cobra.Command {
 	return []*cobra.Command{
+		newGetCmd(t),
 		newPutCmd(t),
+		newDelCmd(t),
+		newCompactionCmd(t),
+		newLeaseCmd(t),
 	}
 }
 

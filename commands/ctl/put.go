@@ -79,6 +79,13 @@ func runPut(ctx context.Context, t *tree, args []string, opts putOptions) error 
 		return err
 	}
 	defer client.Close()
+	if !t.upstream() {
+		if err := t.guardFrom(ctx, client, len(args) == 1 && !opts.ignoreValue, op); err != nil {
+			return err
+		}
+		reqCtx, cancel = t.Timeout(ctx) // the answer may have taken a while
+		defer cancel()
+	}
 	resp, err := client.Do(reqCtx, op)
 	if err != nil {
 		return err

@@ -80,3 +80,12 @@ func (v kvView) header(w io.Writer, h *pb.ResponseHeader) {
 	}
 	fmt.Fprintln(w, `"RaftTerm" :`, h.GetRaftTerm())
 }
+
+// lines returns a view of these lines.
+func lines(all ...string) func(io.Writer) {
+	return func(w io.Writer) {
+		for _, line := range all {
+			fmt.Fprintln(w, line)
+		}
+	}
+}

@@ -26,3 +26,7 @@ func (d Dialect) DiagnosesConnections() bool { return d == Native }
 // IgnoresExtraArguments reports whether arguments that a command does not take
 // are passed over. Natively they are wrong usage.
 func (d Dialect) IgnoresExtraArguments() bool { return d == Upstream }
+
+// PausesBeforeRangeDelete reports whether del waits for two seconds when the
+// range's end is an argument. Natively it asks where it matters.
+func (d Dialect) PausesBeforeRangeDelete() bool { return d == Upstream }
