@@ -72,13 +72,9 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(utl.Native(a)...)
 	root.AddCommand(grouped(groupCluster, newHealthCmd(a), newDefragAllCmd(a))...)
-	root.AddCommand(grouped(groupProof, newDiskCmd(a))...)
+	root.AddCommand(grouped(groupProof, newDiskCmd(a), newSecretsCmd(a))...)
 	root.AddCommand(grouped(groupSelf, newPlaygroundCmd(a), newConfigCmd(a))...)
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	hideGlobals(a, root)
-	root.AddCommand(newPlaygroundCmd(a), newConfigCmd(a))
-	root.AddCommand(newDiskCmd(a))
-	root.AddCommand(newSecretsCmd(a))
-	root.AddCommand(newHealthCmd(a), newDefragAllCmd(a))
 	return root
 }
