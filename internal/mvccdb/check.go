@@ -26,6 +26,8 @@ type CheckOptions struct {
 	SkipTrailer bool // do not compute the file's SHA-256
 	MaxDamage   int  // how much of the damage to keep; 0 means 100
 	Progress    func(done, total int64)
+	// Watch, if set, sees every batch, on all cores at once.
+	Watch func(*Batch)
 }
 
 const defaultMaxDamage = 100
@@ -139,6 +141,9 @@ type batchDigest struct {
 }
 
 func (c *checker) digest(b *Batch) (*batchDigest, error) {
+	if c.opts.Watch != nil {
+		c.opts.Watch(b)
+	}
 	d := &batchDigest{BucketInfo: BucketInfo{Name: b.Bucket, Elements: len(b.Elements), Pages: b.Pages}, first: b.First}
 	if b.First {
 		d.hash.add([]byte(b.Bucket))

@@ -132,6 +132,13 @@ func (m *Server) Start() {
 	m.await("/version")
 }
 
+// Launch starts the member and waits for nothing: one that its cluster refuses
+// never answers.
+func (m *Server) Launch() {
+	m.t.Helper()
+	m.run()
+}
+
 // Kill ends the process at once, as a power cut would.
 func (m *Server) Kill() {
 	m.t.Helper()

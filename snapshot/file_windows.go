@@ -1,0 +1,37 @@
+package snapshot
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// errLocked says that somebody else holds the lock.
+var errLocked = errors.New("the file is locked")
+
+// tryLockShared takes the lock that etcd's database has, as a reader. A
+// running etcd holds it alone.
+func tryLockShared(f *os.File) error {
+	// bbolt locks one byte at the very end of what an offset can say.
+	at := &windows.Overlapped{Offset: ^uint32(0), OffsetHigh: ^uint32(0)}
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return errLocked
+	}
+	return err
+}
+
+// freeSpace returns the bytes that this user may still write below dir.
+func freeSpace(dir string) (uint64, error) {
+	path, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
+	return free, err
+}
+
+// fsyncDir does nothing: Windows cannot sync a directory.
+func fsyncDir(*os.File) error { return nil }

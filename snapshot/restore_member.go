@@ -1,0 +1,177 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
+	"go.etcd.io/etcd/server/v3/etcdserver/cindex"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+// firstTerm is the raft term of a cluster that begins.
+const firstTerm = 1
+
+// newMember is the member that a restore makes, as the first thing of a new
+// cluster whose members are all voters.
+type newMember struct {
+	log      *zap.Logger
+	name     string
+	cluster  types.URLsMap
+	mmapSize uint64
+}
+
+// newNewMember checks the description of the cluster, with the checks that
+// etcd itself makes when it starts a cluster.
+func newNewMember(opts RestoreOptions) (*newMember, error) {
+	peers, err := types.NewURLs(opts.PeerURLs)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := types.NewURLsMap(opts.InitialCluster)
+	if err != nil {
+		return nil, err
+	}
+	cfg := config.ServerConfig{Logger: opts.Log, Name: opts.Name, PeerURLs: peers, InitialPeerURLsMap: cluster}
+	if err := cfg.VerifyBootstrap(); err != nil {
+		return nil, err
+	}
+	return &newMember{log: opts.Log, name: opts.Name, cluster: cluster, mmapSize: opts.MmapSize}, nil
+}
+
+// build makes the member out of the copied database in the target. etcd's
+// packages panic where they give up; the database was checked before, so that
+// this is a last resort.
+func (m *newMember) build(t *stagedDir, r *Restored) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("build the member: %v", p)
+		}
+	}()
+	cl, err := membership.NewClusterFromURLsMap(m.log, r.Token, m.cluster)
+	if err != nil {
+		return err
+	}
+	member := cl.MemberByName(m.name)
+	r.MemberID, r.ClusterID = uint64(member.ID), uint64(cl.ID())
+
+	voters := cl.MemberIDs()
+	if err := m.rewriteDatabase(t.database(), cl, r, uint64(len(voters))); err != nil {
+		return err
+	}
+	return m.writeLog(t, cl, r)
+}
+
+// rewriteDatabase gives the database its new members, revision and place in
+// the log, in one transaction.
+func (m *newMember) rewriteDatabase(path string, cl *membership.RaftCluster, r *Restored, commit uint64) error {
+	cfg := backend.DefaultBackendConfig(m.log)
+	cfg.Path = path
+	if m.mmapSize > 0 {
+		cfg.MmapSize = m.mmapSize
+	}
+	be := backend.New(cfg)
+	err := m.rewrite(be, cl, r, commit)
+	return errors.Join(err, be.Close())
+}
+
+func (m *newMember) rewrite(be backend.Backend, cl *membership.RaftCluster, r *Restored, commit uint64) error {
+	store := schema.NewMembershipBackend(m.log, be)
+	if err := store.TrimMembershipFromBackend(); err != nil {
+		return fmt.Errorf("remove the old members: %w", err)
+	}
+	tx := be.BatchTx()
+	tx.LockOutsideApply()
+	if r.BumpedBy > 0 {
+		key := mvcc.RevToBytes(mvcc.Revision{Main: r.Revision}, mvcc.NewRevBytes())
+		tx.UnsafePut(schema.Key, key, []byte{})
+	}
+	if r.Compacted {
+		mvcc.UnsafeSetScheduledCompact(tx, r.Revision)
+	}
+	tx.Unlock()
+	cl.SetBackend(store)
+	for _, member := range cl.Members() {
+		cl.AddMember(member, true)
+	}
+	cindex.UpdateConsistentIndexForce(be.BatchTx(), commit, firstTerm)
+	be.ForceCommit()
+	return nil
+}
+
+// writeLog writes the log of a cluster that begins with these members, and the
+// raft snapshot that goes with it.
+func (m *newMember) writeLog(t *stagedDir, cl *membership.RaftCluster, r *Restored) (err error) {
+	metadata, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &r.MemberID, ClusterID: &r.ClusterID})
+	if err != nil {
+		return fmt.Errorf("write the log: %w", err)
+	}
+	w, err := wal.Create(m.log, t.stagedWAL(), metadata)
+	if err != nil {
+		return fmt.Errorf("create the log: %w", err)
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+
+	entries, voters, err := joinEntries(cl)
+	if err != nil {
+		return err
+	}
+	commit, term := uint64(len(entries)), uint64(firstTerm)
+	if err := w.Save(&raftpb.HardState{Term: &term, Vote: &voters[0], Commit: &commit}, entries); err != nil {
+		return fmt.Errorf("write the log: %w", err)
+	}
+	conf := &raftpb.ConfState{Voters: voters}
+	err = snap.New(m.log, t.snapDir()).SaveSnap(&raftpb.Snapshot{
+		Data:     etcdserver.GetMembershipInfoInV2Format(m.log, cl),
+		Metadata: &raftpb.SnapshotMetadata{Index: &commit, Term: &term, ConfState: conf},
+	})
+	if err != nil {
+		return fmt.Errorf("write the raft snapshot: %w", err)
+	}
+	if err := w.SaveSnapshot(&walpb.Snapshot{Index: &commit, Term: &term, ConfState: conf}); err != nil {
+		return fmt.Errorf("write the log: %w", err)
+	}
+	return nil
+}
+
+// joinEntries returns a log entry for each member that joins.
+func joinEntries(cl *membership.RaftCluster) (entries []*raftpb.Entry, voters []uint64, err error) {
+	for i, id := range cl.MemberIDs() {
+		member, err := json.Marshal(cl.Member(id))
+		if err != nil {
+			return nil, nil, fmt.Errorf("write the log: %w", err)
+		}
+		node, index, term := uint64(id), uint64(i+1), uint64(firstTerm)
+		change, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &node, Context: member})
+		if err != nil {
+			return nil, nil, fmt.Errorf("write the log: %w", err)
+		}
+		voters = append(voters, node)
+		entries = append(entries, &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Term: &term, Index: &index, Data: change})
+	}
+	return entries, voters, nil
+}
+
+// syncDir makes the names in a directory last.
+func syncDir(dir string) (err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return fsyncDir(d)
+}

@@ -1,0 +1,448 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// take saves a snapshot of the member behind a client.
+func take(t *testing.T, c *clientv3.Client) []byte {
+	t.Helper()
+	r, err := c.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// kubernetes is a snapshot of a real Kubernetes keyspace, from etcd 3.7.
+func kubernetes(t *testing.T) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "kubernetes.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func sourceOf(b []byte) snapshot.RestoreSource {
+	return snapshot.RestoreSource{Name: "backup.db", Reader: bytes.NewReader(b), Size: int64(len(b))}
+}
+
+// single returns the options for a cluster of one member.
+func single(dir string) snapshot.RestoreOptions {
+	return snapshot.RestoreOptions{
+		DataDir: dir, Name: "m1", PeerURLs: []string{"http://127.0.0.1:2380"}, InitialCluster: "m1=http://127.0.0.1:2380",
+		Bump: snapshot.Bump{Auto: true}, Now: time.Now,
+	}
+}
+
+// member returns the options for a member of a cluster that is to be started.
+func memberOf(s *etcdtest.Servers, i int) snapshot.RestoreOptions {
+	m := s.Members[i]
+	return snapshot.RestoreOptions{
+		DataDir: m.DataDir, Name: m.Name, PeerURLs: []string{m.PeerURL}, InitialCluster: s.InitialCluster(),
+		Bump: snapshot.Bump{Auto: true}, Now: time.Now,
+	}
+}
+
+func restoreTo(t *testing.T, b []byte, opts snapshot.RestoreOptions) *snapshot.Restored {
+	t.Helper()
+	r, err := snapshot.Restore(t.Context(), sourceOf(b), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// everything returns all keys with their values.
+func everything(t *testing.T, c *clientv3.Client) map[string]string {
+	t.Helper()
+	resp, err := c.Get(t.Context(), "\x00", clientv3.WithFromKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, kv := range resp.Kvs {
+		all[string(kv.Key)] = string(kv.Value)
+	}
+	return all
+}
+
+func TestARestoredMemberServesTheSameKeys(t *testing.T) {
+	cluster := etcdtest.Start(t, embedded.Options{})
+	c := etcdtest.Client(t, cluster.Endpoints()...)
+	etcdtest.Fill(t, c, "k/", 300, 3000)
+	lease, err := c.Grant(t.Context(), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(t.Context(), "leased", "v", clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	etcdtest.EnableAuth(t, c, "secret", etcdtest.User{Name: "ann", Password: "pw", Prefix: "k/"})
+	root := clientv3.Config{Endpoints: cluster.Endpoints(), Username: "root", Password: "secret"}
+	c = etcdtest.ClientOf(t, root)
+	want, b := everything(t, c), take(t, c)
+
+	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{})
+	r := restoreTo(t, b, memberOf(servers, 0))
+	if r.Report.State.Leases != 1 || !r.Report.State.AuthEnabled || !slices.Equal(r.Report.State.Users, []string{"ann", "root"}) {
+		t.Errorf("report %+v, want one lease, and users ann and root with auth on", r.Report.State)
+	}
+	servers.Start()
+	root.Endpoints = servers.Endpoints()
+	c = etcdtest.ClientOf(t, root)
+	if got := everything(t, c); len(got) != len(want) || got["k/000299"] != want["k/000299"] || got["leased"] != "v" {
+		t.Errorf("%d keys after the restore, want the same %d", len(got), len(want))
+	}
+	ttl, err := c.TimeToLive(t.Context(), lease.ID, clientv3.WithAttachedKeys())
+	if err != nil || ttl.TTL <= 0 || len(ttl.Keys) != 1 {
+		t.Errorf("lease after the restore: %v, %v; want it with its key", ttl, err)
+	}
+	anyone := etcdtest.Client(t, servers.Endpoints()...)
+	if _, err := anyone.Get(t.Context(), "k/000001"); err == nil {
+		t.Error("the restored member serves without a password")
+	}
+}
+
+// etcd-io/etcd#7192: a key with a lease made a restore panic.
+func TestE28LeasesSurviveARestore(t *testing.T) {
+	cluster := etcdtest.Start(t, embedded.Options{})
+	c := etcdtest.Client(t, cluster.Endpoints()...)
+	lease, err := c.Grant(t.Context(), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(t.Context(), "a", "1", clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if r := restoreTo(t, take(t, c), single(filepath.Join(t.TempDir(), "d"))); r.Report.State.Leases != 1 {
+		t.Errorf("%d leases reported, want 1", r.Report.State.Leases)
+	}
+}
+
+// etcd-io/etcd#16028, kubernetes/kubernetes#118501: after a restore the
+// revision goes backwards, and watch caches stay stale.
+func TestE23AKubernetesKeyspaceMovesOnAndOldWatchesAreRefused(t *testing.T) {
+	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{})
+	r := restoreTo(t, kubernetes(t), memberOf(servers, 0))
+	if r.Kubernetes != "/registry" || r.BumpedBy != snapshot.KubernetesBump || r.Revision != 294+snapshot.KubernetesBump {
+		t.Errorf("restored at revision %d of %q, bumped by %d", r.Revision, r.Kubernetes, r.BumpedBy)
+	}
+	servers.Start()
+	c := etcdtest.Client(t, servers.Endpoints()...)
+	resp, err := c.Get(t.Context(), "/registry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || resp.Count != 229 || resp.Header.Revision < r.Revision {
+		t.Errorf("%v, %v; want 229 keys at revision %d", resp, err, r.Revision)
+	}
+	watch := <-c.Watch(t.Context(), "/registry/", clientv3.WithPrefix(), clientv3.WithRev(200))
+	if watch.CompactRevision != r.Revision {
+		t.Errorf("a watch from revision 200 got %+v, want a refusal with compact revision %d", watch, r.Revision)
+	}
+}
+
+func TestAnotherKeyspaceKeepsItsRevision(t *testing.T) {
+	cluster := etcdtest.Start(t, embedded.Options{})
+	c := etcdtest.Client(t, cluster.Endpoints()...)
+	etcdtest.Fill(t, c, "k/", 10, 10)
+	if r := restoreTo(t, take(t, c), single(filepath.Join(t.TempDir(), "d"))); r.BumpedBy != 0 || r.Compacted || r.Revision != r.SourceRevision {
+		t.Errorf("restored at %d from %d, bumped by %d", r.Revision, r.SourceRevision, r.BumpedBy)
+	}
+}
+
+func TestMembersRestoredApartAgreeAndAForgottenOneIsRefused(t *testing.T) {
+	b := kubernetes(t)
+	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{Members: 3})
+	later := time.Now().Add(7 * time.Minute)
+	for i := range servers.Members {
+		opts := memberOf(servers, i)
+		opts.Now = func() time.Time { return later }
+		if r := restoreTo(t, b, opts); !strings.HasPrefix(r.Token, "etcdkit-") {
+			t.Errorf("token %q, want one made from the snapshot", r.Token)
+		}
+	}
+	servers.Start()
+	c := etcdtest.Client(t, servers.Endpoints()...)
+	var hashes []*clientv3.HashKVResponse
+	for _, ep := range servers.Endpoints() {
+		h, err := c.HashKV(t.Context(), ep, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, h)
+	}
+	for _, h := range hashes[1:] {
+		if h.Hash != hashes[0].Hash || h.CompactRevision != hashes[0].CompactRevision || h.Header.ClusterId != hashes[0].Header.ClusterId {
+			t.Errorf("members differ: %+v and %+v", hashes[0], h)
+		}
+	}
+	status, err := c.Status(t.Context(), servers.Endpoints()[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// The third member forgets the restore: it comes back with data of a
+	// cluster on the same addresses with the old token.
+	servers.Members[2].Kill()
+	if err := os.RemoveAll(servers.Members[2].DataDir); err != nil {
+		t.Fatal(err)
+	}
+	old := memberOf(servers, 2)
+	old.Token = "etcd-cluster"
+	if r := restoreTo(t, b, old); r.ClusterID == status.Header.ClusterId || r.MemberID == status.Header.MemberId {
+		t.Errorf("the old cluster has id %x like the restored one", r.ClusterID)
+	}
+	servers.Members[2].Launch()
+	etcdtest.Until(t, "the old member to be refused", func(context.Context) bool {
+		return strings.Contains(servers.Members[2].Log(), "cluster ID mismatch")
+	})
+}
+
+func TestAnEmptyTargetOfEveryKindIsAccepted(t *testing.T) {
+	b := kubernetes(t)
+	for name, prepare := range map[string]func(dir string) error{
+		"that does not exist":             func(string) error { return nil },
+		"E25: that is an empty directory": func(dir string) error { return os.Mkdir(dir, 0o755) },
+		"that is a fresh mount point":     func(dir string) error { return os.MkdirAll(filepath.Join(dir, "lost+found"), 0o700) },
+		"with what a killed restore left": func(dir string) error {
+			stage := filepath.Join(dir, ".etcdkit-restore-0badcafe")
+			return errors.Join(os.MkdirAll(stage, 0o700), os.WriteFile(filepath.Join(stage, "in-use"), nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := prepare(dir); err != nil {
+				t.Fatal(err)
+			}
+			restoreTo(t, b, single(dir))
+			if stages, _ := filepath.Glob(filepath.Join(dir, ".etcdkit-restore-*")); len(stages) != 0 {
+				t.Errorf("left behind: %v", stages)
+			}
+			info, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("database: %v, %v; want mode 0600", info, err)
+			}
+		})
+	}
+}
+
+// etcd-io/etcd#11618: a directory that is not empty must stay as it is.
+func TestE25ATargetWithSomethingInItIsRefused(t *testing.T) {
+	for name, file := range map[string]string{"a member": "member/snap/db", "a stranger's file": "notes.txt"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, filepath.FromSlash(file))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := snapshot.Restore(t.Context(), sourceOf(kubernetes(t)), single(dir))
+			if !errors.Is(err, snapshot.ErrNotEmpty) {
+				t.Errorf("restore: %v, want a refusal", err)
+			}
+			if b, _ := os.ReadFile(path); string(b) != "x" {
+				t.Error("the file changed")
+			}
+		})
+	}
+}
+
+func TestAMemberCanBeMovedAside(t *testing.T) {
+	dir := t.TempDir()
+	first := restoreTo(t, kubernetes(t), single(dir))
+	opts := single(dir)
+	opts.MoveAside, opts.Token = true, "another"
+	second := restoreTo(t, kubernetes(t), opts)
+	if len(second.MovedTo) != 1 || first.ClusterID == second.ClusterID {
+		t.Fatalf("moved %v, cluster %x after %x", second.MovedTo, second.ClusterID, first.ClusterID)
+	}
+	if _, err := os.Stat(filepath.Join(second.MovedTo[0], "snap", "db")); err != nil {
+		t.Errorf("the old member: %v", err)
+	}
+}
+
+func TestAWriteAheadLogOfItsOwnPlace(t *testing.T) {
+	dir, wal := filepath.Join(t.TempDir(), "d"), filepath.Join(t.TempDir(), "wal")
+	opts := single(dir)
+	opts.WALDir = wal
+	restoreTo(t, kubernetes(t), opts)
+	if segments, _ := filepath.Glob(filepath.Join(wal, "*.wal")); len(segments) != 1 {
+		t.Errorf("segments %v, want one", segments)
+	}
+	opts.DataDir = filepath.Join(t.TempDir(), "other")
+	if _, err := snapshot.Restore(t.Context(), sourceOf(kubernetes(t)), opts); !errors.Is(err, snapshot.ErrNotEmpty) {
+		t.Errorf("a second restore to that place: %v, want a refusal", err)
+	}
+}
+
+func TestWhatCannotBeRestoredLeavesNothingBehind(t *testing.T) {
+	good := kubernetes(t)
+	for name, tc := range map[string]struct {
+		bytes  func() []byte
+		reader func(io.Reader) io.Reader
+		opts   func(*snapshot.RestoreOptions)
+		want   string
+	}{
+		"nothing":       {bytes: func() []byte { return nil }, want: "the file is empty"},
+		"a text file":   {bytes: func() []byte { return []byte("not a database\n") }, want: "it looks like a text file"},
+		"a zstd file":   {bytes: func() []byte { return append([]byte("\x28\xb5\x2f\xfd"), make([]byte, 600)...) }, want: "zstd"},
+		"a lost end":    {bytes: func() []byte { return good[:len(good)-20000] }, want: "no SHA-256 at its end"},
+		"E09: no hash":  {bytes: func() []byte { return good[:len(good)-32] }, want: "no SHA-256 at its end"},
+		"a changed bit": {bytes: func() []byte { return flip(good, 100_000) }, want: "it was changed or damaged"},
+		"E20: a damaged file without its hash check": {
+			bytes: func() []byte { return good[:9000] },
+			opts:  func(o *snapshot.RestoreOptions) { o.SkipHashCheck = true },
+			want:  "the file is truncated: 9000 bytes, and the database needs 307200",
+		},
+		"E17: a zeroed page without the hash check": {
+			bytes: func() []byte { return zeroPage(good, 40) },
+			opts:  func(o *snapshot.RestoreOptions) { o.SkipHashCheck = true },
+			want:  "page 40",
+		},
+		"E22: a malformed revision key": {
+			bytes: func() []byte { return withKey(t, good, []byte{1, 2, 3, 4, 5}) },
+			opts:  func(o *snapshot.RestoreOptions) { o.SkipHashCheck = true },
+			want:  "revision key 0102030405 has 5 bytes",
+		},
+		"a source that breaks off": {
+			bytes: func() []byte { return good },
+			reader: func(r io.Reader) io.Reader {
+				return io.MultiReader(io.LimitReader(r, 50_000), iotest.ErrReader(errBroken))
+			},
+			want: errBroken.Error(),
+		},
+		"a name that is not in the cluster": {
+			bytes: func() []byte { return good },
+			opts:  func(o *snapshot.RestoreOptions) { o.Name = "m9" },
+			want:  `couldn't find local name "m9"`,
+		},
+		"whoever knows better refuses": {
+			bytes: func() []byte { return good },
+			opts:  func(o *snapshot.RestoreOptions) { o.Accept = func(snapshot.Copied) error { return errBroken } },
+			want:  errBroken.Error(),
+		},
+		"a bump past the last revision": {
+			bytes: func() []byte { return good },
+			opts:  func(o *snapshot.RestoreOptions) { o.Bump = snapshot.Bump{By: 1<<63 - 200, Compacted: true} },
+			want:  "past the largest revision",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "d")
+			opts := single(dir)
+			if tc.opts != nil {
+				tc.opts(&opts)
+			}
+			src := sourceOf(tc.bytes())
+			if tc.reader != nil {
+				src.Reader = tc.reader(src.Reader)
+			}
+			_, err := snapshot.Restore(t.Context(), src, opts)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("restore: %v, want %q", err, tc.want)
+			}
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("stat of the stagedDir: %v, want nothing left", err)
+			}
+		})
+	}
+}
+
+var errBroken = errors.New("the connection broke") //nolint:gochecknoglobals // a test's sentinel
+
+func TestTheHashesOfASnapshotAreTold(t *testing.T) {
+	b := kubernetes(t)
+	for _, piece := range []int{1, 31, 32, 33, 5000, len(b)} {
+		src := sourceOf(b)
+		src.Reader = pieces{bytes.NewReader(b), piece}
+		r, err := snapshot.Restore(t.Context(), src, single(filepath.Join(t.TempDir(), "d")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.FileSHA256 != sha256.Sum256(b) || r.DatabaseSHA256 != sha256.Sum256(b[:len(b)-32]) || r.FileSize != int64(len(b)) {
+			t.Errorf("read in pieces of %d: %d bytes, file %x, database %x", piece, r.FileSize, r.FileSHA256, r.DatabaseSHA256)
+		}
+	}
+}
+
+// pieces is a reader that gives a few bytes at a time.
+type pieces struct {
+	io.Reader
+	n int
+}
+
+func (p pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.n)]) }
+
+// kubernetes/kubernetes#86812: lease keys of dead API servers survive.
+func TestE31KeysOfAPIServersAreReportedAndStay(t *testing.T) {
+	cluster := etcdtest.Start(t, embedded.Options{})
+	c := etcdtest.Client(t, cluster.Endpoints()...)
+	for key, value := range map[string]string{"/registry/masterleases/10.0.0.1": "k8s\x00", "/registry/masterleases/10.0.0.2": "k8s\x00", "/registry/pods/a/b": "k8s\x00"} {
+		if _, err := c.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Delete(t.Context(), "/registry/masterleases/10.0.0.2"); err != nil {
+		t.Fatal(err)
+	}
+	r := restoreTo(t, take(t, c), single(filepath.Join(t.TempDir(), "d")))
+	if want := []string{"/registry/masterleases/10.0.0.1"}; !slices.Equal(r.StaleKeys, want) || r.Report.LiveKeys != 2 {
+		t.Errorf("stale %q of %d keys, want %q of 2", r.StaleKeys, r.Report.LiveKeys, want)
+	}
+}
+
+func flip(b []byte, at int) []byte {
+	b = bytes.Clone(b)
+	b[at] ^= 1
+	return b
+}
+
+func zeroPage(b []byte, page int) []byte {
+	b = bytes.Clone(b)
+	clear(b[page*4096 : (page+1)*4096])
+	return b
+}
+
+// withKey adds a raw key to the key bucket, as only bbolt itself can.
+func withKey(t *testing.T, b, key []byte) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(path, b[:len(b)-32], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte(mvccdb.KeyBucket)).Put(key, []byte{1}) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err = os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
