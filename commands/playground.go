@@ -14,15 +14,22 @@ import (
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/kube/sample"
 )
 
 // childGrace is how long a command may take to end after a signal before it is
 // killed.
 const childGrace = 10 * time.Second
 
+// playgroundObjects is how many objects --kubernetes writes: enough for every
+// kind and every encryption, few enough to take no time.
+const playgroundObjects = 3000
+
 type playgroundOptions struct {
-	members int
+	members    int
+	kubernetes bool
 }
 
 func newPlaygroundCmd(a *app.App) *cobra.Command {
@@ -32,6 +39,9 @@ func newPlaygroundCmd(a *app.App) *cobra.Command {
 		Short: "Run a throwaway etcd cluster on this machine",
 		Long: `Starts etcd members inside this process, on free loopback ports and in a
 temporary folder, and waits for Ctrl-C; nothing stays behind.
+
+--kubernetes fills it with objects as a Kubernetes control plane stores them, some
+Secrets in clear, some encrypted.
 
 With a command, runs it against the cluster and stops when it ends. The command
 sees no ETCDKIT_ or ETCDCTL_ variable of yours, only the playground's endpoints,
@@ -44,6 +54,7 @@ a command, its own code.`,
 		RunE:    a.Run(func(ctx context.Context, args []string) error { return runPlayground(ctx, a, opts, args) }),
 	}
 	cmd.Flags().IntVar(&opts.members, "members", 1, fmt.Sprintf("number of members, 1 to %d", embedded.MaxMembers))
+	cmd.Flags().BoolVar(&opts.kubernetes, "kubernetes", false, fmt.Sprintf("fill it with %d objects as Kubernetes stores them", playgroundObjects))
 	return cmd
 }
 
@@ -64,6 +75,11 @@ func runPlayground(ctx context.Context, a *app.App, opts playgroundOptions, comm
 		return fmt.Errorf("playground: %w", err)
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
+	if opts.kubernetes {
+		if err := fillPlayground(ctx, cluster.Endpoints()); err != nil {
+			return fmt.Errorf("playground: %w", err)
+		}
+	}
 	if len(command) > 0 {
 		return runAgainst(ctx, a, cluster, command)
 	}
@@ -72,6 +88,20 @@ func runPlayground(ctx context.Context, a *app.App, opts playgroundOptions, comm
 		opts.members, cluster.Dir(), endpoints)
 	<-ctx.Done()
 	return nil
+}
+
+// fillPlayground writes what a Kubernetes control plane would.
+func fillPlayground(ctx context.Context, endpoints []string) (err error) {
+	objects, err := sample.Objects(playgroundObjects, 1)
+	if err != nil {
+		return err
+	}
+	client, err := etcd.Dial(ctx, etcd.Config{Endpoints: endpoints})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	return sample.Fill(ctx, client, objects)
 }
 
 // runAgainst runs command with the cluster's endpoints in its environment.
