@@ -77,5 +77,6 @@ func newRoot(a *app.App) *cobra.Command {
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	mount(a, root, "member", "Membership related commands", newMemberReplaceCmd(a))
 	hideGlobals(a, root)
+	completeLive(a, root)
 	return root
 }
