@@ -155,32 +155,33 @@ func copyAll(w io.Writer, src io.Reader) error {
 	}
 }
 
-// decode undoes encode by what the bytes themselves say.
-func decode(src io.Reader, identities []age.Identity) (io.ReadCloser, error) {
+// decode undoes encode by what the bytes themselves say, and reports whether
+// there was anything to undo.
+func decode(src io.Reader, identities []age.Identity) (plain io.ReadCloser, encoded bool, err error) {
 	buffered := bufio.NewReaderSize(src, codecBuffer)
 	var in io.Reader = buffered
 	if head, _ := buffered.Peek(len(ageMagic)); string(head) == ageMagic {
 		if len(identities) == 0 {
-			return nil, hint.With(fmt.Errorf("decrypt: %w: it is encrypted and none was given", ErrNoIdentity), "pass --identity FILE")
+			return nil, true, hint.With(fmt.Errorf("decrypt: %w: it is encrypted and none was given", ErrNoIdentity), "pass --identity FILE")
 		}
-		plain, err := age.Decrypt(in, identities...)
+		decrypted, err := age.Decrypt(in, identities...)
 		if _, wrong := errors.AsType[*age.NoIdentityMatchError](err); wrong {
-			return nil, hint.With(fmt.Errorf("decrypt: %w", ErrNoIdentity), "pass the identity of one of its recipients with --identity FILE")
+			return nil, true, hint.With(fmt.Errorf("decrypt: %w", ErrNoIdentity), "pass the identity of one of its recipients with --identity FILE")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("decrypt: %w", err)
+			return nil, true, fmt.Errorf("decrypt: %w", err)
 		}
-		buffered = bufio.NewReaderSize(plain, codecBuffer)
-		in = buffered
+		buffered = bufio.NewReaderSize(decrypted, codecBuffer)
+		in, encoded = buffered, true
 	}
 	if head, _ := buffered.Peek(len(zstdMagic)); string(head) == zstdMagic {
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderWindow))
 		if err != nil {
-			return nil, fmt.Errorf("decompress: %w", err)
+			return nil, true, fmt.Errorf("decompress: %w", err)
 		}
-		return d.IOReadCloser(), nil
+		return d.IOReadCloser(), true, nil
 	}
-	return io.NopCloser(in), nil
+	return io.NopCloser(in), encoded, nil
 }
 
 const (

@@ -150,7 +150,7 @@ func manifestOf(name string) (*Manifest, error) {
 // open decodes body and holds it against the manifest.
 func open(body io.ReadCloser, name string, m *Manifest, opts OpenOptions) (*Opened, error) {
 	stored := newCounted(body)
-	plain, err := decode(stored, opts.Identities)
+	plain, _, err := decode(stored, opts.Identities)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), body.Close())
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/progress"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
@@ -31,6 +32,15 @@ type SaveOptions struct {
 	Parallel int
 	Labels   map[string]string
 
+	Stage         string     // folder for the encoded snapshot on its way; "" means none
+	LimitUpload   int64      // bytes a second; needs Stage or HoldStream
+	HoldStream    bool       // a slow upload may keep etcd's read transaction open
+	SkipUnchanged bool       // leave a small record instead where no revision was made since the last backup
+	Lock          store.Lock // set on data and manifest once both are there
+
+	Runs       Runs
+	StaleAfter time.Duration // see CleanOptions
+
 	StallTimeout time.Duration // longest wait for etcd without a byte
 	MaxDuration  time.Duration // of one stream, which keeps a read transaction open on the member
 
@@ -53,6 +63,10 @@ func (o SaveOptions) plan() (SaveOptions, error) {
 	if o.Progress == nil {
 		o.Progress = progress.Discard
 	}
+	if o.LimitUpload > 0 && o.Stage == "" && !o.HoldStream {
+		return o, hint.With(errors.New("a limited upload would keep a read transaction open in etcd for as long as it takes"),
+			"give --stage DIR to take the snapshot first, or --hold-stream to accept that")
+	}
 	for key := range o.Labels {
 		if !validLabel(key) {
 			return o, fmt.Errorf("label %q: a key has up to 63 letters, digits, '.', '_', '-' and '/'", key)
@@ -64,15 +78,20 @@ func (o SaveOptions) plan() (SaveOptions, error) {
 
 // Saved is the outcome of a save.
 type Saved struct {
-	Manifest *Manifest
-	Failed   []*MemberError // members that were tried in vain
-	Warnings []string
+	Manifest  *Manifest
+	Unchanged bool           // nothing was stored: Manifest is that of the backup that still holds
+	Failed    []*MemberError // members that were tried in vain
+	Warnings  []string
+	Cleaned   []Leftover // of earlier runs
 }
 
 // sink takes the encoded bytes of a snapshot.
 type sink struct {
 	// put stores src only if that ends with io.EOF.
 	put func(ctx context.Context, m *Manifest, src io.Reader, size int64) error
+	// skip, if set, returns the manifest of a backup that makes one of this
+	// member needless, or nil.
+	skip func(c *candidate) *Manifest
 	// again reports whether a second member's bytes may follow a first that
 	// broke; nil means always.
 	again func() bool
@@ -91,6 +110,12 @@ func (s Source) take(ctx context.Context, opts SaveOptions, run string, put sink
 		saved.Failed = append(saved.Failed, &MemberError{c.endpoint, c.err})
 	}
 	for _, c := range usable {
+		if put.skip != nil {
+			if m := put.skip(c); m != nil {
+				saved.Manifest, saved.Unchanged = m, true
+				return saved, nil
+			}
+		}
 		m, err := c.save(ctx, opts, run, put)
 		if err == nil {
 			saved.Manifest = m
@@ -167,7 +192,9 @@ func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, p
 		return nil, err
 	}
 	stored := newCounted(encoded)
-	err = put.put(ctx, m, stored, c.status.DbSize)
+	err = opts.staged(ctx, stored, func(ctx context.Context, src io.Reader) error {
+		return put.put(ctx, m, src, c.status.DbSize)
+	})
 	cancel(nil) // what still reads the stream is ended
 	err = errors.Join(err, encoded.Close())
 	m.StoredBytes, m.StoredSHA256 = stored.n, stored.sum()

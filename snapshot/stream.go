@@ -144,6 +144,7 @@ type counted struct {
 	src  io.Reader
 	hash hash.Hash
 	n    int64
+	err  error // that src ended with, if not well
 }
 
 func newCounted(src io.Reader) *counted { return &counted{src: src, hash: sha256.New()} }
@@ -152,6 +153,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.src.Read(p)
 	c.hash.Write(p[:n])
 	c.n += int64(n)
+	if err != nil && err != io.EOF { //nolint:errorlint // only the bare EOF is an end
+		c.err = err
+	}
 	return n, err
 }
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -17,7 +20,7 @@ func SaveTo(ctx context.Context, src Source, w io.Writer, opts SaveOptions) (*Sa
 	if err != nil {
 		return nil, err
 	}
-	var written *counted
+	written := newCounted(nil)
 	return src.take(ctx, opts, newRun(), sink{
 		put: func(_ context.Context, _ *Manifest, r io.Reader, _ int64) error {
 			written = newCounted(r)
@@ -42,29 +45,164 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	if err != nil {
 		return saved, err
 	}
+	if opts.plain() {
+		if err := saved.Manifest.examine(ctx, name); err != nil {
+			return saved, errors.Join(err, folder.Delete(ctx, file))
+		}
+	}
 	return saved, writeJSON(ctx, folder, file+manifestSuffix, saved.Manifest)
 }
 
-// Save takes a snapshot into a repository.
+// Seen is the record of a run that found nothing changed.
+type Seen struct {
+	At       time.Time `json:"at"`
+	Backup   string    `json:"backup"`
+	Revision int64     `json:"revision"`
+	Endpoint string    `json:"endpoint"`
+}
+
+// Save takes a snapshot into a repository: the data, then the manifest, then
+// the locks. Before, it removes what dead runs left there.
 func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (*Saved, error) {
 	opts, err := opts.plan()
 	if err != nil {
 		return nil, err
 	}
-	run := newRun()
-	saved, err := src.take(ctx, opts, run, sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
-		_, err := repo.Put(ctx, m.ClusterID+"/"+m.Data, r, opts.putOptions(m, size))
-		return err
-	}})
+	k := &keeper{repo: repo, opts: opts}
+	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: repo.URL()}); err != nil {
+		k.warn(err)
+	}
+	cleaned, err := Clean(ctx, repo, CleanOptions{Runs: opts.Runs, StaleAfter: opts.StaleAfter, Now: opts.Now})
+	if err != nil && ctx.Err() == nil {
+		k.warn(err)
+	}
+	saved, err := src.take(ctx, opts, k.run.id, k.sink(ctx))
+	if saved == nil {
+		saved = &Saved{}
+	}
+	saved.Cleaned = cleaned
+	saved.Warnings = append(k.warnings, saved.Warnings...)
+	switch {
+	case err != nil:
+	case saved.Unchanged:
+		err = k.seen(ctx, saved.Manifest)
+	default:
+		err = k.keep(ctx, saved)
+	}
 	if err != nil {
+		k.run.abandon()
 		return saved, err
 	}
-	m := saved.Manifest
-	if err := saved.setLineage(ctx, repo); err != nil {
-		return saved, errors.Join(err, repo.Delete(context.WithoutCancel(ctx), m.ClusterID+"/"+m.Data))
-	}
-	if err := writeJSON(ctx, repo, m.ClusterID+"/"+m.Name+manifestSuffix, m); err != nil {
-		return saved, errors.Join(fmt.Errorf("write manifest: %w", err), repo.Delete(context.WithoutCancel(ctx), m.ClusterID+"/"+m.Data))
-	}
+	k.run.end()
 	return saved, nil
+}
+
+// keeper puts one backup into a repository.
+type keeper struct {
+	repo     store.Store
+	opts     SaveOptions
+	run      *run
+	warnings []string
+	at       *candidate // that served, or would have
+}
+
+func (k *keeper) warn(err error) { k.warnings = append(k.warnings, err.Error()) }
+
+func (k *keeper) sink(ctx context.Context) sink {
+	s := sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
+		_, err := k.repo.Put(ctx, m.ClusterID+"/"+m.Data, r, k.opts.putOptions(m, size))
+		return err
+	}}
+	if k.opts.SkipUnchanged {
+		s.skip = func(c *candidate) *Manifest { return k.unchanged(ctx, c) }
+	}
+	return s
+}
+
+// unchanged returns the newest good backup's manifest if the member has made
+// no revision since.
+func (k *keeper) unchanged(ctx context.Context, c *candidate) *Manifest {
+	all, err := List(ctx, k.repo, id(c.status.Header.GetClusterId()))
+	if err != nil || !c.quorum {
+		return nil
+	}
+	newest, err := Latest(all, false)
+	if err != nil || newest.earliest() != newest.latest() || newest.latest() != c.revision {
+		return nil
+	}
+	k.at = c
+	return &newest.Manifest
+}
+
+// seen leaves the record of a run that found nothing changed.
+func (k *keeper) seen(ctx context.Context, m *Manifest) error {
+	now := k.opts.Now()
+	name := baseName(now, k.at.status.Header.GetMemberId(), k.run.id) + seenSuffix
+	record := Seen{At: now.UTC().Truncate(time.Second), Backup: m.Name, Revision: m.latest(), Endpoint: k.at.endpoint}
+	if err := writeJSON(ctx, k.repo, m.ClusterID+"/"+name, record); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	return nil
+}
+
+// keep makes a backup of stored data: it is looked into where that is cheap,
+// gets its lineage, its manifest and its locks. If one of the first fails, the
+// data goes too.
+func (k *keeper) keep(ctx context.Context, saved *Saved) error {
+	m := saved.Manifest
+	data := m.ClusterID + "/" + m.Data
+	err := error(nil)
+	if folder, ok := k.repo.(*store.Folder); ok && k.opts.plain() {
+		err = m.examine(ctx, folder.Path(data))
+	}
+	if err == nil {
+		err = saved.setLineage(ctx, k.repo)
+	}
+	manifest := m.ClusterID + "/" + m.Name + manifestSuffix
+	if err == nil {
+		err = writeJSON(ctx, k.repo, manifest, m)
+	}
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		return fmt.Errorf("save snapshot: %w", errors.Join(err, k.repo.Delete(ctx, manifest), k.repo.Delete(ctx, data)))
+	}
+	if k.opts.Lock == (store.Lock{}) {
+		return nil
+	}
+	for _, key := range []string{data, manifest} {
+		if err := k.repo.SetLock(ctx, key, k.opts.Lock); err != nil {
+			return fmt.Errorf("the backup %s is stored, but not protected: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+const undoTimeout = 30 * time.Second
+
+// examine reads a plain snapshot's file and completes the manifest by what it
+// says. Damage, or a state older than what the member had served before, means
+// that this is no backup.
+func (m *Manifest) examine(ctx context.Context, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	db, err := mvccdb.Open(file, m.SnapshotBytes)
+	if err != nil {
+		return fmt.Errorf("look into the snapshot: %w", err)
+	}
+	report, err := db.Check(ctx, mvccdb.CheckOptions{SkipTrailer: true})
+	switch {
+	case err != nil:
+		return fmt.Errorf("look into the snapshot: %w", err)
+	case report.DamageCount > 0:
+		return fmt.Errorf("%w: the database of %s is damaged itself: %w", ErrIncomplete, m.Endpoint, report.Damage[0])
+	case m.Quorum && report.Revision < m.RevisionBefore:
+		return fmt.Errorf("%w: it is at revision %d, and %s had served %d before", ErrIncomplete, report.Revision, m.Endpoint, m.RevisionBefore)
+	}
+	keys, hash, compact := int64(report.LiveKeys), report.HashKV.Hash, report.HashKV.CompactRevision
+	m.Revision, m.Keys, m.HashKV, m.HashRevision, m.CompactRevision = report.Revision, &keys, &hash, report.HashKV.Revision, &compact
+	return nil
 }

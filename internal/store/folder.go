@@ -205,3 +205,6 @@ func (f *Folder) SetLock(context.Context, string, Lock) error {
 
 // Locked implements Store: nothing in a folder is locked.
 func (f *Folder) Locked(context.Context, string) (Lock, error) { return Lock{}, nil }
+
+// Path returns the file that holds the object of a key.
+func (f *Folder) Path(key string) string { return f.path(key) }

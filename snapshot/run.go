@@ -1,0 +1,244 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"github.com/etcdkit/etcdkit/internal/store"
+)
+
+// DefaultStaleAfter is how old leftovers of runs that this machine does not
+// know must be before they are removed.
+const DefaultStaleAfter = 24 * time.Hour
+
+// runSuffix ends the names of run files.
+const runSuffix = ".run"
+
+// Runs is the folder in which every run that changes a repository leaves a
+// locked file, so that a later one can tell what a killed run left behind from
+// what a living one is about to finish. The zero value keeps no files.
+type Runs struct{ Dir string }
+
+// runFile is what a run's file says.
+type runFile struct {
+	Repository string   `json:"repository"`
+	Deleting   []string `json:"deleting,omitempty"` // data objects whose manifests go first
+}
+
+// run is a run under way.
+type run struct {
+	id   string
+	lock *fileutil.LockedFile
+}
+
+// start registers a run. It fails where the folder cannot be written; the run
+// can go on without.
+func (r Runs) start(id string, content runFile) (*run, error) {
+	if r.Dir == "" {
+		return &run{id: id}, nil
+	}
+	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
+		return &run{id: id}, fmt.Errorf("register run: %w", err)
+	}
+	lock, err := fileutil.TryLockFile(filepath.Join(r.Dir, id+runSuffix), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return &run{id: id}, fmt.Errorf("register run: %w", err)
+	}
+	err = json.NewEncoder(lock).Encode(content)
+	return &run{id: id, lock: lock}, err
+}
+
+// end removes the run's file: it has left nothing behind.
+func (r *run) end() {
+	if r.lock == nil {
+		return
+	}
+	name := r.lock.Name()
+	_ = os.Remove(name)
+	_ = r.lock.Close()
+	r.lock = nil
+}
+
+// abandon leaves the run's file behind, unlocked: a later run looks whether
+// there is something to remove.
+func (r *run) abandon() {
+	if r.lock != nil {
+		_ = r.lock.Close()
+		r.lock = nil
+	}
+}
+
+// dead is a run of this machine that ended without cleaning up, or is held by
+// a living process.
+type dead struct {
+	run  *run
+	file runFile
+}
+
+// read returns the runs of this machine at a repository: those that are dead,
+// locked by the caller now, and the ids of those that live.
+func (r Runs) read(repository string) (ended map[string]*dead, living map[string]bool) {
+	ended, living = map[string]*dead{}, map[string]bool{}
+	names, _ := filepath.Glob(filepath.Join(r.Dir, "*"+runSuffix))
+	if r.Dir == "" {
+		return ended, living
+	}
+	for _, name := range names {
+		id := strings.TrimSuffix(filepath.Base(name), runSuffix)
+		lock, err := fileutil.TryLockFile(name, os.O_RDWR, 0o600)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			living[id] = true
+			continue
+		}
+		d := &dead{run: &run{id: id, lock: lock}}
+		if err := json.NewDecoder(lock).Decode(&d.file); err != nil || d.file.Repository != repository {
+			_ = lock.Close() // another repository's, cleaned there
+			continue
+		}
+		ended[id] = d
+	}
+	return ended, living
+}
+
+// Leftover is something that a run began and did not finish.
+type Leftover struct {
+	Key     string    `json:"key"`
+	Upload  string    `json:"upload,omitempty"` // the upload's id, "" for an object
+	Since   time.Time `json:"since"`
+	Reason  string    `json:"reason"`
+	Removed bool      `json:"removed"`
+}
+
+// CleanOptions says which leftovers to remove.
+type CleanOptions struct {
+	Runs       Runs
+	StaleAfter time.Duration // 0 means DefaultStaleAfter
+	Now        func() time.Time
+	DryRun     bool
+}
+
+// Clean removes what runs left behind: unfinished uploads and data without a
+// manifest, at once for a dead run of this machine, after StaleAfter for others.
+// Nothing of a living run is touched, and nothing that this program did not
+// write.
+func Clean(ctx context.Context, repo store.Store, opts CleanOptions) (all []Leftover, err error) {
+	if opts.StaleAfter <= 0 {
+		opts.StaleAfter = DefaultStaleAfter
+	}
+	ended, living := opts.Runs.read(repo.URL())
+	c := &cleaner{repo: repo, opts: opts, ended: ended, living: living}
+	defer func() {
+		for _, d := range ended {
+			if err != nil || opts.DryRun {
+				_ = d.run.lock.Close() // the next run tries again
+				continue
+			}
+			d.run.end()
+		}
+	}()
+	if err := c.find(ctx); err != nil {
+		return nil, err
+	}
+	return c.found, c.remove(ctx)
+}
+
+type cleaner struct {
+	repo   store.Store
+	opts   CleanOptions
+	ended  map[string]*dead
+	living map[string]bool
+	found  []Leftover
+}
+
+// find collects the leftovers.
+func (c *cleaner) find(ctx context.Context) error {
+	uploads, err := c.repo.Uploads(ctx, "")
+	if err != nil {
+		return fmt.Errorf("look for leftovers: %w", err)
+	}
+	for _, u := range uploads {
+		if name, ok := parseKey(u.Key); ok {
+			c.consider(name, Leftover{Key: u.Key, Upload: u.ID, Since: u.Started})
+		}
+	}
+	l, err := readListing(ctx, c.repo, "")
+	if err != nil {
+		return fmt.Errorf("look for leftovers: %w", err)
+	}
+	whole := map[string]bool{}
+	for _, m := range l.manifests {
+		whole[m.cluster+"/"+m.base] = true
+	}
+	for key, o := range l.data {
+		if name, _ := parseKey(key); !whole[name.cluster+"/"+name.base] {
+			c.consider(name, Leftover{Key: key, Since: o.Modified})
+		}
+	}
+	for base, keys := range l.records {
+		for _, key := range keys {
+			if name, _ := parseKey(key); !whole[name.cluster+"/"+base] {
+				c.consider(name, Leftover{Key: key, Since: name.at})
+			}
+		}
+	}
+	slices.SortFunc(c.found, func(a, b Leftover) int { return strings.Compare(a.Key, b.Key) })
+	return nil
+}
+
+// consider keeps a leftover if the rules allow to remove it.
+func (c *cleaner) consider(name object, l Leftover) {
+	age := c.opts.Now().Sub(l.Since)
+	switch d := c.ended[name.run]; {
+	case c.living[name.run]:
+		return
+	case d != nil:
+		l.Reason = "its run on this machine has ended"
+	case c.deleting(l.Key):
+		l.Reason = "its backup was being deleted by a run that has ended"
+	case age > c.opts.StaleAfter:
+		l.Reason = fmt.Sprintf("unfinished since %s", l.Since.UTC().Format(time.RFC3339))
+	default:
+		return
+	}
+	c.found = append(c.found, l)
+}
+
+func (c *cleaner) deleting(key string) bool {
+	for _, d := range c.ended {
+		if slices.Contains(d.file.Deleting, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cleaner) remove(ctx context.Context) error {
+	if c.opts.DryRun {
+		return nil
+	}
+	var errs []error
+	for i, l := range c.found {
+		err := error(nil)
+		if l.Upload != "" {
+			err = c.repo.Abort(ctx, store.Upload{Key: l.Key, ID: l.Upload})
+		} else {
+			err = c.repo.Delete(ctx, l.Key)
+		}
+		c.found[i].Removed = err == nil
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,76 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
+
+// scratch is a decoded snapshot to look into: a temporary copy, or the local
+// file itself.
+type scratch struct {
+	dir  string
+	file *os.File
+	size int64
+	temp bool
+	err  error // why it could not be written
+}
+
+// use looks into a file where it is.
+func (s *scratch) use(name string) (err error) {
+	if s.file, s.err = os.Open(name); s.err != nil {
+		return s.err
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		s.err = err
+		return err
+	}
+	s.size = info.Size()
+	return nil
+}
+
+// fill copies a snapshot into a temporary file. An error that s.err does not
+// hold is the snapshot's.
+func (s *scratch) fill(src io.Reader) error {
+	file, err := os.CreateTemp(s.dir, "etcdkit-scratch-*.db") // 0600 by its contract
+	if err != nil {
+		s.err = hint.With(fmt.Errorf("make a decoded copy: %w", err), "choose a folder with --scratch")
+		return s.err
+	}
+	s.file, s.temp = file, true
+	// Unlinked at once where that is possible: a killed run leaves nothing.
+	_ = os.Remove(file.Name())
+	return copyAll(scratchWriter{s}, src)
+}
+
+// scratchWriter keeps a failure to write apart from one to read.
+type scratchWriter struct{ *scratch }
+
+func (w scratchWriter) Write(p []byte) (int, error) {
+	n, err := w.file.Write(p)
+	w.size += int64(n)
+	if err != nil {
+		w.err = fmt.Errorf("make a decoded copy: %w", err)
+		if errors.Is(err, syscall.ENOSPC) {
+			w.err = hint.With(w.err, "choose a folder with more space with --scratch")
+		}
+		return n, w.err
+	}
+	return n, nil
+}
+
+// remove removes a temporary copy.
+func (s *scratch) remove() {
+	if s.file == nil {
+		return
+	}
+	_ = s.file.Close()
+	if s.temp {
+		_ = os.Remove(s.file.Name())
+	}
+}
