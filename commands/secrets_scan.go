@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/metricsfile"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/internal/progress"
 	"github.com/etcdkit/etcdkit/secrets"
@@ -32,6 +35,7 @@ type secretsFlags struct {
 	config, walDir   string
 	prefixes, places []string
 	failOn           []string
+	metrics          string
 	rate             byteSize
 	limit            int
 	decrypt          bool
@@ -76,15 +80,20 @@ place could not be read, and nothing was found.`,
 	fs.StringSliceVar(&f.prefixes, "etcd-prefix", nil, "etcd prefix of Kubernetes, such as /registry (default: found by looking)")
 	fs.StringSliceVar(&f.places, "place", nil, "places to look at: live, history, free, wal (default: all that the source has; of a cluster, live)")
 	fs.StringSliceVar(&f.failOn, "fail-on", []string{"plain"}, "states that must not be found, each as STATE or STATE@PLACE")
+	fs.StringVar(&f.metrics, "metrics-file", "", "write the counts to this file, for Prometheus' textfile collector")
 	fs.StringVar(&f.walDir, "wal-dir", "", "folder of the write-ahead log, if it is not in the data directory")
 	fs.Var(&f.rate, "rate-limit", "bytes that are read from a live cluster per second, such as 10MiB")
 	fs.IntVar(&f.limit, "limit", 20, "objects named in the words for people; 0 names all")
 	fs.BoolVar(&f.decrypt, "decrypt-check", false, "prove that every value opens with the keys of --encryption-config")
-	return cmd
+	return app.Formats(cmd, append(output.Standard(), formatSARIF)...)
 }
 
+// formatSARIF is the format of code scanners.
+const formatSARIF output.Format = "sarif"
+
 func runSecretsScan(ctx context.Context, a *app.App, f secretsFlags, args []string) error {
-	opts, failOn, err := f.options()
+	source := slices.Concat(args, []string{""})[0]
+	opts, failOn, err := f.options(source)
 	if err != nil {
 		return cli.Usage(err)
 	}
@@ -92,7 +101,6 @@ func runSecretsScan(ctx context.Context, a *app.App, f secretsFlags, args []stri
 	if err != nil {
 		return cli.Usage(err)
 	}
-	source := slices.Concat(args, []string{""})[0]
 	meter := progress.To(a.Err, a.Live, a.Now, "scanning "+source)
 	if !a.Global.Quiet && source != "" {
 		opts.Progress = meter.Update
@@ -100,15 +108,26 @@ func runSecretsScan(ctx context.Context, a *app.App, f secretsFlags, args []stri
 	report, err := f.scan(ctx, a, opts, source)
 	meter.Done()
 	err = errors.Join(err, closePlugins())
+	var metricsErr error
+	if f.metrics != "" {
+		metricsErr = metricsfile.Write(f.metrics, secrets.Metrics(report, failOn, a.Now()), secrets.MetricLastSuccess)
+	}
 	if err != nil {
-		return cli.CannotTell(adviseScan(err))
+		return cli.CannotTell(errors.Join(adviseScan(err), metricsErr))
 	}
-	view := output.Result{
-		JSON:   report,
-		Simple: func(w io.Writer) { printSecrets(w, report, f.limit) },
-		Table:  func() ([]string, [][]string) { return secretsTable(report) },
+	return errors.Join(a.Print(secretsView(report, failOn, f.limit)), judgeSecrets(report, failOn), metricsErr)
+}
+
+// secretsView lists the forms of a report.
+func secretsView(r *secrets.Report, failOn secrets.FailOn, limit int) output.Result {
+	return output.Result{
+		JSON:   r,
+		Simple: func(w io.Writer) { printSecrets(w, r, limit) },
+		Table:  func() ([]string, [][]string) { return secretsTable(r) },
+		Other: map[output.Format]func(io.Writer) error{formatSARIF: func(w io.Writer) error {
+			return output.JSON.Print(w, output.Result{JSON: r.SARIF(failOn)})
+		}},
 	}
-	return errors.Join(a.Print(view), judgeSecrets(report, failOn))
 }
 
 // judgeSecrets turns the verdict on a report into an exit code.
@@ -120,14 +139,19 @@ func judgeSecrets(r *secrets.Report, failOn secrets.FailOn) error {
 	return cli.Verdict(err)
 }
 
-// options turns the flags into what the scan wants.
-func (f secretsFlags) options() (opts secrets.Options, failOn secrets.FailOn, err error) {
-	opts.Prefixes = f.prefixes
+// options turns the flags into what the scan of a source wants.
+func (f secretsFlags) options(source string) (opts secrets.Options, failOn secrets.FailOn, err error) {
+	for _, p := range f.prefixes {
+		opts.Prefixes = append(opts.Prefixes, path.Join("/", p)) // as the API server does
+	}
 	if opts.Places, err = secrets.ParsePlaces(f.places); err != nil {
 		return opts, nil, fmt.Errorf("--place: %w", err)
 	}
 	if failOn, err = secrets.ParseFailOn(f.failOn); err != nil {
 		return opts, nil, fmt.Errorf("--fail-on: %w", err)
+	}
+	if err := f.fit(source, opts.Places); err != nil {
+		return opts, nil, err
 	}
 	switch {
 	case f.config != "":
@@ -138,8 +162,33 @@ func (f secretsFlags) options() (opts secrets.Options, failOn secrets.FailOn, er
 	return opts, failOn, err
 }
 
-func readEncryptionConfig(path string) (c *kube.EncryptionConfig, err error) {
-	file, err := os.Open(path)
+// fit refuses flags that mean nothing for the source.
+func (f secretsFlags) fit(source string, places []secrets.Place) error {
+	info, err := os.Stat(source)
+	dir := err == nil && info.IsDir()
+	has := []secrets.Place{secrets.Live, secrets.History}
+	switch {
+	case dir:
+		has = secrets.Places()
+	case source != "":
+		has = append(has, secrets.Free)
+	}
+	for _, p := range places {
+		if !slices.Contains(has, p) {
+			return fmt.Errorf("--place %s: only a data directory or a file has free pages, and only a data directory a log", p)
+		}
+	}
+	switch {
+	case f.rate > 0 && source != "":
+		return errors.New("--rate-limit is for a live cluster")
+	case f.walDir != "" && !dir:
+		return errors.New("--wal-dir is for a data directory")
+	}
+	return nil
+}
+
+func readEncryptionConfig(name string) (c *kube.EncryptionConfig, err error) {
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("--encryption-config: %w", err)
 	}
@@ -150,7 +199,7 @@ func readEncryptionConfig(path string) (c *kube.EncryptionConfig, err error) {
 	}
 	c, err = kube.ParseEncryptionConfig(data)
 	if err != nil {
-		return nil, fmt.Errorf("--encryption-config %s: %w", path, err)
+		return nil, fmt.Errorf("--encryption-config %s: %w", name, err)
 	}
 	return c, nil
 }
@@ -213,8 +262,8 @@ func (f secretsFlags) scan(ctx context.Context, a *app.App, opts secrets.Options
 	return report, nil
 }
 
-func scanSecretsFile(ctx context.Context, path string, opts secrets.Options) (r *secrets.Report, err error) {
-	file, err := os.Open(path)
+func scanSecretsFile(ctx context.Context, name string, opts secrets.Options) (r *secrets.Report, err error) {
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("scan: %w", err)
 	}
@@ -234,7 +283,7 @@ func (f secretsFlags) scanCluster(ctx context.Context, a *app.App, opts secrets.
 	if err != nil {
 		return nil, err
 	}
-	r.Source = "cluster"
+	r.Source = strings.Join(client.Endpoints(), ",")
 	return r, nil
 }
 

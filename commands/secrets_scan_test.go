@@ -53,28 +53,34 @@ func TestSecretsScanJudges(t *testing.T) {
 		out  string
 		err  string
 	}{
-		"in clear":                           {[]string{db}, 3, "team-a/plain-3", "14 found"},
-		"against a configuration":            {[]string{db, "--encryption-config", config, "--decrypt-check"}, 3, "20 values open, 0 do not", "17 found"},
-		"in clear as configured":             {[]string{db, "--encryption-config", identity}, 0, "plain-as-configured", ""},
-		"in clear as configured, not wanted": {[]string{db, "--encryption-config", identity, "--fail-on", "plain-as-configured@live"}, 3, "", "11 found"},
-		"nothing of what is not wanted":      {[]string{db, "--fail-on", "unknown"}, 0, "plain", ""},
-		"only one place":                     {[]string{db, "--place", "history"}, 3, "team-a/plain-12", "3 found"},
-		"free pages have none":               {[]string{db, "--place", "free"}, 0, "lower bound", ""},
-		"in JSON":                            {[]string{db, "-w", "json"}, 3, `"etcdKey": "/registry/secrets/team-a/plain-3"`, ""},
-		"with debug output":                  {[]string{db, "--debug"}, 3, "", ""},
-		"a broken configuration":             {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
-		"a configuration not there":          {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},
-		"a check without keys":               {[]string{db, "--decrypt-check"}, 2, "", "needs --encryption-config"},
-		"an unknown state":                   {[]string{db, "--fail-on", "clear"}, 2, "", "unknown state"},
-		"an unknown place":                   {[]string{db, "--place", "heaven"}, 2, "", "unknown place"},
-		"two sources":                        {[]string{db, db}, 2, "", "accepts at most 1 arg"},
-		"a file that is not there":           {[]string{dir + "/none.db"}, 4, "", "no such file"},
-		"a text file":                        {[]string{config}, 4, "", "text file"},
-		"an empty file":                      {[]string{file("empty", "")}, 4, "", "empty"},
-		"another prefix":                     {[]string{db, "--etcd-prefix", "/other"}, 4, "", "no Kubernetes objects found under /other"},
-		"half a file":                        {[]string{file("half.db", string(mixed[:150_000])), "--fail-on", "unknown"}, 4, "", "the file is truncated"},
-		"a folder that is none of etcd":      {[]string{dir}, 4, "", "member/snap"},
-		"nobody listens":                     {[]string{"--endpoints", "127.0.0.1:1"}, 4, "", "127.0.0.1:1"},
+		"in clear":                              {[]string{db}, 3, "team-a/plain-3", "14 found"},
+		"against a configuration":               {[]string{db, "--encryption-config", config, "--decrypt-check"}, 3, "20 values open, 0 do not", "17 found"},
+		"in clear as configured":                {[]string{db, "--encryption-config", identity}, 0, "plain-as-configured", ""},
+		"in clear as configured, not wanted":    {[]string{db, "--encryption-config", identity, "--fail-on", "plain-as-configured@live"}, 3, "", "11 found"},
+		"nothing of what is not wanted":         {[]string{db, "--fail-on", "unknown"}, 0, "plain", ""},
+		"only one place":                        {[]string{db, "--place", "history"}, 3, "team-a/plain-12", "3 found"},
+		"free pages have none":                  {[]string{db, "--place", "free"}, 0, "lower bound", ""},
+		"in JSON":                               {[]string{db, "-w", "json"}, 3, `"etcdKey": "/registry/secrets/team-a/plain-3"`, ""},
+		"with debug output":                     {[]string{db, "--debug"}, 3, "", ""},
+		"a broken configuration":                {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
+		"a configuration not there":             {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},
+		"a check without keys":                  {[]string{db, "--decrypt-check"}, 2, "", "needs --encryption-config"},
+		"as SARIF":                              {[]string{db, "-w", "sarif"}, 3, `"level": "error"`, ""},
+		"a place that a file has not":           {[]string{db, "--place", "wal"}, 2, "", "only a data directory"},
+		"a place that a cluster has not":        {[]string{"--place", "free"}, 2, "", "only a data directory"},
+		"a rate for a file":                     {[]string{db, "--rate-limit", "1MiB"}, 2, "", "live cluster"},
+		"a log for a file":                      {[]string{db, "--wal-dir", dir}, 2, "", "data directory"},
+		"a metrics file that cannot be written": {[]string{db, "--fail-on", "stale", "--metrics-file", dir + "/none/x.prom"}, 1, "team-a/plain-3", "metrics file"},
+		"an unknown state":                      {[]string{db, "--fail-on", "clear"}, 2, "", "unknown state"},
+		"an unknown place":                      {[]string{db, "--place", "heaven"}, 2, "", "unknown place"},
+		"two sources":                           {[]string{db, db}, 2, "", "accepts at most 1 arg"},
+		"a file that is not there":              {[]string{dir + "/none.db"}, 4, "", "no such file"},
+		"a text file":                           {[]string{config}, 4, "", "text file"},
+		"an empty file":                         {[]string{file("empty", "")}, 4, "", "empty"},
+		"another prefix":                        {[]string{db, "--etcd-prefix", "/other"}, 4, "", "no Kubernetes objects found under /other"},
+		"half a file":                           {[]string{file("half.db", string(mixed[:150_000])), "--fail-on", "unknown"}, 4, "", "the file is truncated"},
+		"a folder that is none of etcd":         {[]string{dir}, 4, "", "member/snap"},
+		"nobody listens":                        {[]string{"--endpoints", "127.0.0.1:1"}, 4, "", "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := secretsScan(t, tc.args...)
@@ -100,5 +106,27 @@ func TestSecretsScanInJSON(t *testing.T) {
 	}
 	if got.Revision != 294 || got.Source != kubeData+"mixed.db" || len(got.Findings) != 14 || got.Findings[0] != want {
 		t.Errorf("revision %d of %s, %d findings, first %+v; want %+v", got.Revision, got.Source, len(got.Findings), got.Findings[0], want)
+	}
+}
+
+func TestSecretsScanWritesMetrics(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secrets.prom")
+	secretsScan(t, kubeData+"mixed.db", "--metrics-file", path)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`etcdkit_secrets_objects{key="key1",place="live",provider="aescbc",resource="secrets",state="encrypted"} 9`,
+		"etcdkit_secrets_hits 14", "etcdkit_secrets_success 1", secrets.MetricLastSuccess,
+	} {
+		if !strings.Contains(string(good), want) {
+			t.Errorf("no %s in\n%s", want, good)
+		}
+	}
+	secretsScan(t, path, "--metrics-file", path)
+	bad, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(bad), "etcdkit_secrets_success 0") || !strings.Contains(string(bad), secrets.MetricLastSuccess) {
+		t.Errorf("after a failure: %v\n%s", err, bad)
 	}
 }

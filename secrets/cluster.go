@@ -206,10 +206,12 @@ func (s *clusterScan) remove(key []byte) {
 
 // finish makes the report.
 func (s *clusterScan) finish() {
-	for _, v := range s.latest {
-		s.tally.add(Live, v)
+	if s.opts.wants(Live) {
+		for _, v := range s.latest {
+			s.tally.add(Live, v)
+		}
+		s.tally.place(Live, true, 0, "")
 	}
-	s.tally.place(Live, true, 0, "")
 	if s.history() {
 		s.tally.place(History, true, 0, "")
 	}

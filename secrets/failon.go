@@ -62,9 +62,7 @@ func join[T ~string](list []T) string {
 func (f FailOn) Hits(r *Report) int {
 	hits := 0
 	for _, c := range r.Summary {
-		if slices.ContainsFunc(f, func(on Condition) bool {
-			return on.State == c.State && (on.Place == "" || on.Place == c.Place)
-		}) {
+		if f.objects(c.State, c.Place) {
 			hits += c.Count
 		}
 	}
