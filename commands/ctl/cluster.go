@@ -4,6 +4,10 @@ import "github.com/spf13/cobra"
 
 // clusterCommands are the commands that deal with members, users and the tool
 // itself.
-func clusterCommands(*tree) []*cobra.Command {
-	return []*cobra.Command{}
+func clusterCommands(t *tree) []*cobra.Command {
+	return []*cobra.Command{
+		newAlarmCmd(t),
+		newEndpointCmd(t),
+		newMemberCmd(t),
+	}
 }

@@ -52,8 +52,16 @@ func Diagnose(ctx context.Context, c Config, err error) error {
 	if len(causes) == 0 {
 		return err
 	}
-	return errors.Join(causes...)
+	return &UnreachableError{errors.Join(causes...)}
 }
+
+// UnreachableError says why not one of the endpoints can be talked to.
+type UnreachableError struct{ Cause error }
+
+func (e *UnreachableError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *UnreachableError) Unwrap() error { return e.Cause }
 
 // hintFor knows what to do about errors that a server answered with.
 func hintFor(err error) string {

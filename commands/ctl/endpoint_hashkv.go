@@ -1,0 +1,169 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// endpointHash is one endpoint's answer, in upstream's JSON.
+type endpointHash struct {
+	Endpoint string             `json:"Endpoint"`
+	Hash     *pb.HashKVResponse `json:"HashKV,omitempty"`
+	Error    string             `json:"error,omitempty"`
+}
+
+func newEndpointHashKVCmd(t *tree, cluster *bool) *cobra.Command {
+	var revision int64
+	cmd := &cobra.Command{
+		Use: "hashkv", Short: "Prints the KV history hash for each endpoint in --endpoints",
+		Long: t.long("", `Shows a hash over the keys and their history of each endpoint. Hashes can be
+compared when hash revision and compact revision are the same; --cluster does
+that for all members and judges.
+
+  etcdkit endpoint hashkv --cluster
+
+Exit codes: 0 shown, with --cluster the members agree; 1 an endpoint did not
+answer; 2 wrong usage; with --cluster 3 members differ, 4 they could not be
+compared.`),
+		RunE: t.run(func(ctx context.Context, args []string) error {
+			return runEndpointHashKV(ctx, t, args, *cluster, revision)
+		}),
+	}
+	cmd.PersistentFlags().Int64Var(&revision, "rev", 0, "maximum revision to hash (default: latest revision)")
+	return t.offer(cmd, output.Fields)
+}
+
+func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster bool, revision int64) error {
+	if err := t.tooMany(args, 0); err != nil {
+		return err
+	}
+	c, err := t.connection()
+	if err != nil {
+		return err
+	}
+	targets, err := t.targets(ctx, c, cluster)
+	if err != nil {
+		return err
+	}
+	if cluster && !t.upstream() {
+		return t.compareHashes(ctx, c, targets, revision)
+	}
+	all := make([]endpointHash, len(targets))
+	errs, err := t.visit(ctx, c, targets, func(ctx context.Context, i int, client *clientv3.Client) error {
+		resp, err := client.HashKV(ctx, targets[i], revision)
+		all[i] = endpointHash{Endpoint: targets[i], Hash: (*pb.HashKVResponse)(resp)}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	all = answered(t, all, errs, func(i int, h *endpointHash) {
+		h.Endpoint, h.Error = targets[i], errs[i].Error()
+		if t.upstream() {
+			fmt.Fprintf(t.Err, "Failed to get the hash of endpoint %s (%v)\n", targets[i], errs[i])
+		}
+	})
+	if err := t.print(t.hashResult(all)); err != nil {
+		return err
+	}
+	return t.failed(targets, errs)
+}
+
+// compareHashes hashes every member at one revision and judges.
+func (t *tree) compareHashes(ctx context.Context, c etcd.Config, targets []string, revision int64) error {
+	hashers := make([]health.Hasher, len(targets))
+	responses := make([]*pb.HashKVResponse, len(targets))
+	for i, ep := range targets {
+		hashers[i] = func(ctx context.Context, at int64) (health.MemberHash, error) {
+			h := health.MemberHash{Member: ep, Endpoint: ep}
+			if revision != 0 {
+				at = revision
+			}
+			err := t.visitOne(ctx, c.At(ep), func(ctx context.Context, client *clientv3.Client) error {
+				resp, err := client.HashKV(ctx, ep, at)
+				if err != nil {
+					return err
+				}
+				responses[i] = (*pb.HashKVResponse)(resp)
+				h.Hash, h.CompactRevision, h.Revision = resp.Hash, resp.CompactRevision, max(resp.HashRevision, at)
+				if h.Revision == 0 { // servers before 3.6 do not tell the revision
+					h.Revision = resp.Header.GetRevision()
+				}
+				return nil
+			})
+			return h, err
+		}
+	}
+	hashes := health.CompareHashes(ctx, hashers)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	all := make([]endpointHash, len(targets))
+	for i, h := range hashes.Members {
+		all[i] = endpointHash{Endpoint: h.Endpoint, Error: h.Error}
+		if h.Error == "" {
+			all[i].Hash = responses[i]
+		}
+	}
+	return errors.Join(t.print(t.hashResult(all)), judgeHashes(hashes))
+}
+
+func judgeHashes(h health.Hashes) error {
+	switch {
+	case h.Result == health.HashesDiffer:
+		return cli.Verdict(hint.With(fmt.Errorf("members differ at revision %d", h.Revision), `"etcdkit check consistency" finds the keys that differ`))
+	case h.Result == health.HashesEqual, len(h.Members) == 1 && h.Members[0].Error == "":
+		return nil
+	}
+	return cli.CannotTell(hint.With(errors.New("no two members hashed one revision with one compact revision"), "see the errors above, or try again when no compaction runs"))
+}
+
+func (t *tree) hashResult(all []endpointHash) result {
+	table := func() ([]string, [][]string) {
+		var rows [][]string
+		for _, h := range all {
+			hash := fmt.Sprint(h.Hash.GetHash())
+			if h.Error != "" {
+				hash = h.Error
+			}
+			rows = append(rows, []string{h.Endpoint, hash, fmt.Sprint(h.Hash.GetHashRevision())})
+		}
+		return []string{"endpoint", "hash", "hash_revision"}, rows
+	}
+	v := t.kvView()
+	return result{
+		json: all, table: table,
+		simple: func(w io.Writer) {
+			_, rows := table()
+			for _, row := range rows {
+				fmt.Fprintln(w, strings.Join(row, ", "))
+			}
+		},
+		fields: func(w io.Writer) {
+			for _, h := range all {
+				if h.Error != "" {
+					fmt.Fprintf(w, "\"Endpoint\" : %q\n\"Error\" : %q\n\n", h.Endpoint, h.Error)
+					continue
+				}
+				v.header(w, h.Hash.GetHeader())
+				fmt.Fprintf(w, "\"Endpoint\" : %q\n", h.Endpoint)
+				fmt.Fprintln(w, `"Hash" :`, h.Hash.GetHash())
+				fmt.Fprintln(w, `"HashRevision" :`, h.Hash.GetHashRevision())
+				fmt.Fprintln(w)
+			}
+		},
+	}
+}

@@ -1,0 +1,57 @@
+package ctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// request makes one request within --command-timeout, which begins to count
+// before the environment is read: under upstream's name only the flag sets it.
+func (t *tree) request(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
+	bounded, cancel := t.Timeout(ctx)
+	defer cancel()
+	client, err := t.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(bounded, client)
+}
+
+// unbounded makes requests that upstream sets no deadline. Natively each has
+// --command-timeout.
+func (t *tree) unbounded(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
+	if !t.upstream() {
+		return t.request(ctx, do)
+	}
+	client, err := t.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(ctx, client)
+}
+
+// nativeTable is a table that upstream does not offer.
+func (t *tree) nativeTable(table func() ([]string, [][]string)) func() ([]string, [][]string) {
+	if t.upstream() {
+		return nil
+	}
+	return table
+}
+
+// clusterFlag defines --cluster.
+func clusterFlag(cmd *cobra.Command, cluster *bool) {
+	cmd.PersistentFlags().BoolVar(cluster, "cluster", false, "use all endpoints from the cluster member list")
+}
+
+// plural writes a number with its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,216 @@
+// Package parity runs command lines through upstream's etcdctl and etcdutl and
+// through ours under the same names, each against a real etcd of its own, and
+// compares exit code, standard output and standard error.
+//
+// What chance decides is made the same on both sides: the clusters' ids are
+// known beforehand and written as names, and durations, sizes and the like are
+// masked. Nothing else is forgiven, log lines included.
+package parity
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Line is one command line. In its words {ep} stands for all client URLs,
+// {ep1} for that of member 1, {m1} for its id in hex, {dead} for an endpoint at
+// which nobody listens, and {NAME} for what an earlier line captured.
+type Line struct {
+	Args  []string // the program's name first
+	Stdin string
+	Env   []string // NAME=value, besides ETCDCTL_ENDPOINTS={ep1}
+
+	// Meanwhile runs on the same side once the line is under way, for a watch.
+	Meanwhile []Line
+	// Until sends Signal to a line that runs on, when its output contains this.
+	Until  string
+	Signal syscall.Signal // SIGINT if it is 0
+
+	// Capture is the name that from here on, in braces, stands for the first id
+	// printed, or for what the group of CaptureBy finds.
+	Capture, CaptureBy string
+
+	Sorted bool          // upstream leaves the order of the output to chance: its parts are compared as a bag
+	Bound  time.Duration // after which the line counts as running on; 0 means 20 s
+}
+
+// L is the line that a shell would make of s: words in ” or "" keep spaces.
+func L(s string) Line { return Line{Args: split(s)} }
+
+// Lines is L for each text.
+func Lines(all ...string) []Line {
+	lines := make([]Line, len(all))
+	for i, s := range all {
+		lines[i] = L(s)
+	}
+	return lines
+}
+
+// With returns the line with a change.
+func (l Line) With(change func(*Line)) Line {
+	change(&l)
+	return l
+}
+
+// String is the line as one would type it.
+func (l Line) String() string {
+	var b strings.Builder
+	for _, e := range l.Env {
+		b.WriteString(quote(e) + " ")
+	}
+	for i, w := range l.Args {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(quote(w))
+	}
+	if l.Stdin != "" {
+		fmt.Fprintf(&b, " <<< %q", l.Stdin)
+	}
+	return b.String()
+}
+
+// quote shows a word so that its end and odd bytes can be seen.
+func quote(w string) string {
+	plain := w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`'"\`, r) })
+	if plain {
+		return w
+	}
+	return fmt.Sprintf("%q", w)
+}
+
+// split cuts s at spaces outside of quotes.
+func split(s string) []string {
+	var words []string
+	var word strings.Builder
+	var open rune
+	started := false
+	for _, r := range s {
+		switch {
+		case open != 0 && r == open:
+			open = 0
+		case open != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			open, started = r, true
+		case r == ' ':
+			if started {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			started = false
+		default:
+			word.WriteRune(r)
+			started = true
+		}
+	}
+	if started {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// A Scenario is lines that run one after the other, on both sides at once.
+type Scenario struct {
+	Members int      // of each side's cluster; 0 means none, and the lines run in any order
+	Server  []string // more flags for the servers
+	// Prepare fills the working directory of a side before the first line.
+	Prepare func(t testing.TB, dir string)
+	Lines   []Line
+}
+
+// A Difference is one that is wanted, by one of the deviations that
+// docs/differences.md lists for upstream's names.
+type Difference struct {
+	Line   string // as Line.String shows it
+	Reason string
+	Code   int    // ours
+	Stderr string // part of ours
+}
+
+// Programs are the folders with etcdctl and etcdutl of the two sides, and the
+// server that both are run against.
+type Programs struct {
+	Upstream, Ours string
+	Etcd           string
+}
+
+// Run runs the scenario and fails the test for every line that differs,
+// except where a difference is wanted.
+func (s Scenario) Run(t *testing.T, p Programs, wanted []Difference) {
+	t.Helper()
+	sides := [2]*side{{bin: p.Upstream}, {bin: p.Ours}}
+	for _, sd := range sides {
+		sd.start(t, s, p.Etcd)
+	}
+	for _, sd := range sides {
+		if err := sd.cluster.settle(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Members == 0 {
+		runApart(t, sides, s.Lines, wanted)
+		return
+	}
+	for _, line := range s.Lines {
+		compare(t, line, both(t.Context(), sides, line), wanted)
+	}
+}
+
+// atOnce is how many independent lines run side by side: enough to keep the
+// processors busy while some lines wait for a timeout.
+const atOnce = 6
+
+func runApart(t *testing.T, sides [2]*side, lines []Line, wanted []Difference) {
+	t.Helper()
+	results := make([][2]outcome, len(lines))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i, line := range lines {
+		slots <- struct{}{}
+		wg.Go(func() {
+			results[i] = bothUnhurried(t.Context(), sides, line)
+			<-slots
+		})
+	}
+	wg.Wait()
+	for i, line := range lines {
+		compare(t, line, results[i], wanted)
+	}
+}
+
+// bothUnhurried gives a line more time when one side ran on and the other did
+// not: perhaps the machine was only busy.
+func bothUnhurried(ctx context.Context, sides [2]*side, line Line) [2]outcome {
+	got := both(ctx, sides, line)
+	if (got[0].code == runsOn) != (got[1].code == runsOn) {
+		line.Bound = defaultBound
+		got = both(ctx, sides, line)
+	}
+	return got
+}
+
+func compare(t *testing.T, line Line, got [2]outcome, wanted []Difference) {
+	t.Helper()
+	upstream, ours := got[0], got[1]
+	for _, d := range wanted {
+		if d.Line != line.String() {
+			continue
+		}
+		switch {
+		case upstream == ours:
+			t.Errorf("%s\nno longer differs, though it should: %s", line, d.Reason)
+		case ours.code != d.Code || !strings.Contains(ours.stderr, d.Stderr):
+			t.Errorf("%s\nours\n%swant exit code %d and %q", line, ours, d.Code, d.Stderr)
+		}
+		return
+	}
+	if upstream != ours {
+		t.Errorf("%s\n--- upstream\n%s+++ ours\n%s", line, upstream, ours)
+	}
+}

@@ -1,0 +1,5 @@
+package parity
+
+import "syscall"
+
+func noTerminal() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,222 @@
+package parity
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// defaultBound is generous: upstream's own timeouts end a line long before.
+const defaultBound = 20 * time.Second
+
+// side is one of the two programs with its cluster and working directory.
+type side struct {
+	bin     string
+	dir     string
+	cluster *cluster
+
+	mu       sync.Mutex
+	captured map[string]string
+}
+
+// start fills the working directory and starts the side's cluster.
+func (s *side) start(t testing.TB, sc Scenario, etcd string) {
+	t.Helper()
+	s.dir = filepath.Join(t.TempDir(), "work")
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if sc.Prepare != nil {
+		sc.Prepare(t, s.dir)
+	}
+	s.captured = map[string]string{}
+	s.cluster = startCluster(t, etcd, sc.Members, filepath.Dir(s.dir), sc.Server)
+}
+
+// both runs the line on both sides at once.
+func both(ctx context.Context, sides [2]*side, line Line) [2]outcome {
+	var got [2]outcome
+	var wg sync.WaitGroup
+	for i, s := range sides {
+		wg.Go(func() { got[i] = s.run(ctx, line) })
+	}
+	wg.Wait()
+	return got
+}
+
+func (s *side) run(ctx context.Context, line Line) outcome {
+	bound := line.Bound
+	if bound == 0 {
+		bound = defaultBound
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	args := make([]string, len(line.Args))
+	for i, a := range line.Args {
+		args[i] = s.fill(a)
+	}
+	var stderr bytes.Buffer
+	stdout := &watched{until: s.fill(line.Until), seen: make(chan struct{})}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, args[0]), args[1:]...)
+	cmd.Args[0] = args[0]
+	cmd.Dir = s.dir
+	cmd.Env = s.environ(line)
+	cmd.Stdin = strings.NewReader(s.fill(line.Stdin))
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
+	cmd.SysProcAttr = noTerminal()
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return outcome{stderr: err.Error(), code: runsOn}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	if line.Until != "" {
+		wg.Go(func() { interrupt(cmd.Process, line.Signal, stdout.seen, done) })
+	}
+	for _, l := range line.Meanwhile {
+		s.run(ctx, l)
+	}
+	err := cmd.Wait()
+	close(done)
+	wg.Wait()
+	s.capture(line, stdout.String())
+	o := outcome{stdout: s.mask().stdout(stdout.String(), line.Sorted), stderr: s.mask().stderr(stderr.String())}
+	o.code = exitCode(ctx, cmd, err)
+	if o.code == runsOn {
+		o.stderr = "" // whatever it had logged by then
+	}
+	return o
+}
+
+// interrupt signals the process when the text it waits for was printed.
+func interrupt(p *os.Process, sig syscall.Signal, seen, done <-chan struct{}) {
+	if sig == 0 {
+		sig = syscall.SIGINT
+	}
+	select {
+	case <-seen:
+		_ = p.Signal(sig)
+	case <-done:
+	}
+}
+
+// exitCode is as a shell tells it: 128 and the signal for a killed process.
+func exitCode(ctx context.Context, cmd *exec.Cmd, err error) int {
+	if ctx.Err() != nil {
+		return runsOn
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return 128 + int(status.Signal())
+		}
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// environ is small, so that nothing of the developer's reaches a program.
+func (s *side) environ(line Line) []string {
+	env := []string{"PATH=" + s.bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + s.dir, "TMPDIR=" + s.dir}
+	if line.Args[0] == "etcdctl" && !strings.Contains(strings.Join(line.Args, " "), "--endpoints") {
+		env = append(env, "ETCDCTL_ENDPOINTS="+s.fill("{ep1}"))
+	}
+	for _, e := range line.Env {
+		env = append(env, s.fill(e))
+	}
+	return env
+}
+
+// fill replaces {NAME}.
+func (s *side) fill(text string) string {
+	if !strings.Contains(text, "{") {
+		return text
+	}
+	for name, value := range s.cluster.names() {
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, value := range s.captured {
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	return text
+}
+
+// capture keeps what the line is to be remembered for.
+func (s *side) capture(line Line, stdout string) {
+	if line.Capture == "" {
+		return
+	}
+	pattern := line.CaptureBy
+	if pattern == "" {
+		pattern = `\b([0-9a-f]{15,16})\b`
+	}
+	found := regexp.MustCompile(pattern).FindStringSubmatch(stdout)
+	if len(found) < 2 {
+		return // seen by the comparison, and by the lines that need it
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.captured[line.Capture] = found[1]
+}
+
+func (s *side) mask() mask {
+	words := [][2]string{{s.dir, "$WORK"}, {filepath.Dir(s.dir), "$DATA"}}
+	for i := range max(1, len(s.cluster.members)) {
+		ep := s.fill(fmt.Sprintf("{ep%d}", i+1))
+		words = append(words, [2]string{ep, fmt.Sprintf("{ep%d}", i+1)}, [2]string{host(ep), fmt.Sprintf("{host%d}", i+1)})
+	}
+	for i, m := range s.cluster.members {
+		words = append(words, [2]string{m.peer, fmt.Sprintf("{peer%d}", i+1)})
+	}
+	words = append(words, [2]string{s.cluster.dead, "{dead}"}, [2]string{host(s.cluster.dead), "{deadhost}"})
+	ids := s.cluster.ids()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, value := range s.captured {
+		if id, err := strconv.ParseUint(value, 16, 64); err == nil {
+			ids[id] = "<" + name + ">"
+		}
+	}
+	return mask{ids: ids, words: words}
+}
+
+func host(url string) string { return strings.TrimPrefix(url, "http://") }
+
+// watched keeps what is written and tells when a text has come.
+type watched struct {
+	until string
+	seen  chan struct{}
+
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	told bool
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf.Write(p)
+	if !w.told && w.until != "" && strings.Contains(w.buf.String(), w.until) {
+		w.told = true
+		close(w.seen)
+	}
+	return len(p), nil
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
