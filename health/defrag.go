@@ -16,6 +16,7 @@ import (
 // member.
 type Operator interface {
 	Client
+	Membership
 	Defragment(ctx context.Context, endpoint string) (*clientv3.DefragmentResponse, error)
 	MoveLeader(ctx context.Context, id uint64) (*clientv3.MoveLeaderResponse, error)
 	Compact(ctx context.Context, rev int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error)
@@ -133,7 +134,18 @@ func (r *run) look(ctx context.Context) (Facts, error) {
 			err = fmt.Errorf("%w: %s", err, facts.Members[0].Error)
 		}
 	}
+	r.know(facts)
 	return facts, err
+}
+
+// know adds the members' endpoints to those asked: the ones given may be of
+// members that are going to be down, or removed.
+func (r *run) know(facts Facts) {
+	for _, m := range facts.Members {
+		if m.Listed && m.Reachable && !slices.ContainsFunc(r.endpoints, func(ep string) bool { return bare(ep) == bare(m.Endpoint) }) {
+			r.endpoints = append(slices.Clip(r.endpoints), m.Endpoint)
+		}
+	}
 }
 
 // do runs one step, reports it and remembers it.

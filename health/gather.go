@@ -48,7 +48,7 @@ type Doors struct {
 type Options struct {
 	Timeout time.Duration // of each request; 0 means 5 s
 	Reads   int           // linearizable reads through each voter; 0 means 5
-	Sample  time.Duration // between two scrapes of the metrics; 0 means no scrape
+	Sample  time.Duration // between two looks at the metrics; 0 means none, unless the quota is there only
 	Hash    bool          // compare the members' hashes
 	Only    bool          // the given endpoints, not the other members
 	Quota   int64         // of servers that do not tell theirs; 0 means none
@@ -375,8 +375,11 @@ func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
 	}
 	var wg sync.WaitGroup
 	var metricGaps []Gap
-	if opts.Sample > 0 {
+	// Servers before 3.6 tell their quota in the metrics only.
+	if opts.Sample > 0 || p.Status != nil && p.Status.QuotaBytes == 0 {
 		wg.Go(func() { metricGaps = p.scrape(ctx, doors, opts) })
+	} else {
+		p.gap(KindMetrics, "not asked for")
 	}
 	if !p.Learner {
 		wg.Go(func() { p.read(ctx, opts) })
@@ -384,7 +387,6 @@ func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
 	p.handshakes(ctx, doors, opts)
 	wg.Wait()
 	p.gaps = append(p.gaps, metricGaps...)
-	// Servers before 3.6 tell their quota in the metrics only.
 	if p.Status != nil && p.Status.QuotaBytes == 0 && p.Metrics != nil {
 		p.Status.QuotaBytes = p.Metrics.QuotaBytes
 	}

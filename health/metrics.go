@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -141,7 +142,7 @@ func (p *probe) scrape(ctx context.Context, doors Doors, opts Options) []Gap {
 		return []Gap{{Member: p.Label(), Check: KindMetrics, Reason: err.Error()}}
 	}
 	if doors.Scrape == nil {
-		return gap(fmt.Errorf("not asked for"))
+		return gap(errors.New("there is no way to read them"))
 	}
 	once := func() (Samples, error) {
 		ctx, cancel := context.WithTimeout(ctx, opts.timeout())
@@ -152,19 +153,20 @@ func (p *probe) scrape(ctx context.Context, doors Doors, opts Options) []Gap {
 	if err != nil {
 		return gap(err)
 	}
-	start := time.Now()
-	select {
-	case <-ctx.Done():
-		return gap(context.Cause(ctx))
-	case <-time.After(opts.Sample):
-	}
-	second, err := once()
-	if err != nil {
-		return gap(err)
+	second, start := first, time.Now()
+	if opts.Sample > 0 {
+		select {
+		case <-ctx.Done():
+			return gap(context.Cause(ctx))
+		case <-time.After(opts.Sample):
+		}
+		if second, err = once(); err != nil {
+			return gap(err)
+		}
 	}
 	p.Metrics = measure(first, second, time.Since(start))
 	if p.Metrics.WALFsync == nil {
-		return gap(fmt.Errorf("the page has no %s: not an etcd server's", metricFsync))
+		return gap(errors.New("the page has no " + metricFsync + ": not an etcd server's"))
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 		return "", fmt.Errorf("%w: %.0f%% of the quota is used by live data (%s of %s): delete what is not needed, or raise --quota-backend-bytes",
 			ErrNoRoom, 100*s.QuotaUsed(), output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
 	}
-	client, err := r.any(ctx, facts)
+	client, err := r.anyOf(ctx, facts)
 	if err != nil {
 		return "", err
 	}
@@ -268,7 +268,7 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 
 // prove writes through the cluster and removes what it wrote.
 func (r *recovery) prove(ctx context.Context, facts Facts) (string, error) {
-	client, err := r.any(ctx, facts)
+	client, err := r.anyOf(ctx, facts)
 	if err != nil {
 		return "", err
 	}
@@ -288,8 +288,8 @@ func (r *recovery) prove(ctx context.Context, facts Facts) (string, error) {
 	return "a write took " + output.Duration(took), nil
 }
 
-// any opens a client at a voter.
-func (r *recovery) any(ctx context.Context, facts Facts) (Operator, error) {
+// anyOf opens a client at a voter.
+func (r *run) anyOf(ctx context.Context, facts Facts) (Operator, error) {
 	m, err := voter(facts)
 	if err != nil {
 		return nil, err

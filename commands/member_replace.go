@@ -1,0 +1,82 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/cli"
+)
+
+func newMemberReplaceCmd(a *app.App) *cobra.Command {
+	var opts health.ReplaceOptions
+	cmd := &cobra.Command{
+		Use:   "replace OLD",
+		Short: "Put a new member in the place of an old one",
+		Long: `Replaces the member OLD (its name, id or endpoint), guided and with the quorum's
+arithmetic shown. A member that is dead, or whose peer URL the new one takes, is
+removed first; one that is alive stays until the new one has a vote. The new
+member is added as a learner; the command prints how to start it, waits until it
+has caught up, and promotes it.
+
+It refuses without quorum. Ended at any moment, it goes on when it is run again.
+
+Exit codes: 0 replaced; 1 failed, or the new member was not ready by --deadline;
+2 wrong usage; 4 nothing answered; 5 refused: quorum is or would be lost, another
+maintenance runs; 129, 130, 143 ended by a signal.`,
+		Example: "  etcdkit member replace m2 --name m4 --peer-urls https://10.0.0.4:2380 --dry-run",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.Run(func(ctx context.Context, args []string) error {
+			opts.Old, opts.Force = args[0], a.Global.Force
+			return runMemberReplace(ctx, a, opts)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.Name, "name", "", "name of the new member")
+	f.StringSliceVar(&opts.PeerURLs, "peer-urls", nil, "peer URLs of the new member")
+	f.DurationVar(&opts.Deadline, "deadline", 30*time.Minute, "how long the new member may take to start and catch up")
+	f.BoolVar(&opts.DryRun, "dry-run", false, "show the plan and do nothing")
+	return cmd
+}
+
+func runMemberReplace(ctx context.Context, a *app.App, opts health.ReplaceOptions) error {
+	if opts.Name == "" || len(opts.PeerURLs) == 0 {
+		return cli.Usagef("--name and --peer-urls of the new member are needed")
+	}
+	for _, u := range opts.PeerURLs {
+		if parsed, err := url.Parse(u); err != nil || parsed.Host == "" || parsed.Port() == "" {
+			return cli.Usagef("--peer-urls %q: https://HOST:2380 is wanted", u)
+		}
+	}
+	tools, endpoints, err := a.Tools(ctx, nil)
+	if err != nil {
+		return err
+	}
+	opts.Added = func(command string) {
+		fmt.Fprintf(a.Err, "\nstart the new member with an empty data directory, its own TLS flags added:\n\n%s\n\n", command)
+	}
+	opts.Progress = promotionNotes(a)
+	out, err := health.Replace(ctx, tools, endpoints, opts)
+	return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
+}
+
+// promotionNotes tells how far a learner is, whenever that has changed.
+func promotionNotes(a *app.App) func(health.Promotion) {
+	last := ""
+	return func(p health.Promotion) {
+		text := "waiting for the new member to be started"
+		if p.Started {
+			text = fmt.Sprintf("the new member is %d entries behind", p.Behind)
+		}
+		if text != last {
+			a.Note("%s", text)
+		}
+		last = text
+	}
+}

@@ -1,0 +1,342 @@
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// ReplaceOptions says which member gives way to which.
+type ReplaceOptions struct {
+	Old      string // name, id or endpoint
+	Name     string
+	PeerURLs []string
+	Deadline time.Duration // for the new member to start and catch up; 30 min
+	Force    bool
+	DryRun   bool
+
+	// Added, if set, is told the command that starts the new member.
+	Added func(command string)
+	// Progress, if set, is told how far the new member is.
+	Progress func(Promotion)
+}
+
+const (
+	actionRemove  = "remove"
+	actionAdd     = "add"
+	actionPromote = "promote"
+
+	defaultReplaceDeadline = 30 * time.Minute
+	// replacePrefix holds a note of each replacement that has begun: between
+	// its two halves the old member is gone and the new one is not there yet.
+	replacePrefix = "etcdkit/replace/"
+)
+
+// note is what is written down of a replacement.
+type note struct {
+	Old      string   `json:"old"` // as it was asked for
+	OldID    string   `json:"oldID"`
+	OldName  string   `json:"oldName"`
+	Name     string   `json:"name"`
+	PeerURLs []string `json:"peerURLs"`
+}
+
+// replacement is a replacement in progress.
+type replacement struct {
+	*run
+	opts ReplaceOptions
+	old  *Member // nil once it is removed
+	new  *Member // nil before it is added
+	note note
+}
+
+// Replace puts a new member in the place of an old one. An old member that is
+// dead, or that has the new one's peer URL, goes first; one that is alive
+// stays until the new one is a voter. Each step is decided by what is, so that
+// an interrupted replacement goes on where it ended.
+func Replace(ctx context.Context, tools Tools, endpoints []string, opts ReplaceOptions) (*Outcome, error) {
+	if opts.Old == "" || opts.Name == "" || len(opts.PeerURLs) == 0 {
+		return newRun(tools, endpoints, DefragOptions{}).out, errors.New("replace member: an old member, a new name and its peer URLs are needed")
+	}
+	if opts.Deadline <= 0 {
+		opts.Deadline = defaultReplaceDeadline
+	}
+	r := &replacement{run: newRun(tools, endpoints, DefragOptions{Force: opts.Force}), opts: opts}
+	err := r.whole(ctx)
+	if r.lock != nil {
+		err = errors.Join(err, r.lock.Release(ctx))
+	}
+	return r.out, err
+}
+
+func (r *replacement) whole(ctx context.Context) error {
+	facts, err := r.find(ctx)
+	if err != nil {
+		return err
+	}
+	if r.out.Plan, err = r.planned(facts); err != nil && !r.opts.Force {
+		return err
+	}
+	if r.tools.Planned != nil {
+		r.tools.Planned(r.out.Plan)
+	}
+	if r.opts.DryRun || len(r.out.Plan) == 0 {
+		return nil
+	}
+	if err := r.takeLock(ctx, facts); err != nil {
+		return err
+	}
+	if err := r.write(ctx, facts); err != nil {
+		return err
+	}
+	for i, a := range r.out.Plan {
+		if err := r.mayGoOn(ctx); err != nil {
+			return r.stopped(i, err)
+		}
+		if err := r.step(ctx, a.Action); err != nil {
+			return r.stopped(i, err)
+		}
+	}
+	return r.forget(ctx, facts)
+}
+
+// stopped says what is left, and how to go on.
+func (r *replacement) stopped(from int, err error) error {
+	for _, a := range r.out.Plan[from:] {
+		r.out.Leftover = append(r.out.Leftover, a.Action+" "+a.Member)
+	}
+	return hint.With(err, "run the same command again to go on: it starts from what is")
+}
+
+// find looks at the cluster, and for the notes of a replacement that began.
+func (r *replacement) find(ctx context.Context) (Facts, error) {
+	facts, err := r.look(ctx)
+	if err != nil {
+		return facts, err
+	}
+	if err := voterWithQuorum(facts); err != nil {
+		return facts, hint.With(err, "no member can be replaced without one: start members, or \"etcdkit snapshot restore\" a backup")
+	}
+	r.old, r.new = nil, nil
+	for i, m := range facts.Members {
+		switch {
+		case !m.Listed:
+		case r.isOld(m):
+			r.old = &facts.Members[i]
+		case sharesURL(m.PeerURLs, r.opts.PeerURLs):
+			r.new = &facts.Members[i]
+		}
+	}
+	if r.note.OldID != "" {
+		return facts, nil
+	}
+	begun, err := r.begun(ctx, facts)
+	switch {
+	case err != nil:
+		return facts, err
+	case begun != nil && (begun.Name != r.opts.Name || !slices.Equal(begun.PeerURLs, r.opts.PeerURLs)):
+		return facts, hint.With(fmt.Errorf("%w: %s is being replaced by %s at %s already", ErrRefused,
+			r.opts.Old, begun.Name, strings.Join(begun.PeerURLs, ",")), "finish that one first: --name %s --peer-urls %s", begun.Name, strings.Join(begun.PeerURLs, ","))
+	case begun != nil:
+		r.note = *begun
+		if r.old != nil && r.old.IDHex != begun.OldID { // the new one has the old one's name
+			r.new, r.old = r.old, nil
+		}
+		return facts, nil
+	case r.old == nil:
+		return facts, fmt.Errorf("%w %q in the cluster", ErrNoMember, r.opts.Old)
+	}
+	r.note = note{Old: r.opts.Old, OldID: r.old.IDHex, OldName: r.old.Name, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
+	return facts, nil
+}
+
+// isOld recognizes the old member: once it is known by its id alone, for the
+// new one may have its name.
+func (r *replacement) isOld(m Member) bool {
+	if r.note.OldID != "" {
+		return m.IDHex == r.note.OldID
+	}
+	return named(m, r.opts.Old)
+}
+
+func sharesURL(a, b []string) bool {
+	return slices.ContainsFunc(a, func(u string) bool { return slices.Contains(b, u) })
+}
+
+// begun returns the note about the old member, if there is one.
+func (r *replacement) begun(ctx context.Context, facts Facts) (*note, error) {
+	client, err := r.anyOf(ctx, facts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	resp, err := client.Get(ctx, replacePrefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("look for a replacement that has begun: %w", err)
+	}
+	for _, kv := range resp.Kvs {
+		var n note
+		if err := json.Unmarshal(kv.Value, &n); err != nil {
+			return nil, fmt.Errorf("read %s: %w", kv.Key, err)
+		}
+		if n.Old == r.opts.Old || n.OldName == r.opts.Old || strings.EqualFold(strings.TrimLeft(n.OldID, "0"), strings.TrimLeft(r.opts.Old, "0")) {
+			return &n, nil
+		}
+	}
+	return nil, nil
+}
+
+// write notes the replacement down, unless the quota is used up.
+func (r *replacement) write(ctx context.Context, facts Facts) error {
+	text, err := json.Marshal(r.note)
+	if err != nil {
+		return fmt.Errorf("note the replacement: %w", err)
+	}
+	return r.change(ctx, facts, func(ctx context.Context, client Operator) error {
+		_, err := client.Put(ctx, replacePrefix+r.note.OldID, string(text))
+		if is(err, rpctypes.ErrNoSpace) {
+			return hint.With(err, "recover the cluster first: \"etcdkit alarm recover\"")
+		}
+		return err
+	})
+}
+
+func (r *replacement) forget(ctx context.Context, facts Facts) error {
+	return r.change(ctx, facts, func(ctx context.Context, client Operator) error {
+		_, err := client.Delete(ctx, replacePrefix+r.note.OldID)
+		return err
+	})
+}
+
+// planned is what is left to do.
+func (r *replacement) planned(facts Facts) ([]Action, error) {
+	plan := []Action{}
+	var refusal error
+	first := r.old != nil && (!r.old.Reachable || sharesURL(r.old.PeerURLs, r.opts.PeerURLs))
+	if first {
+		var c Change
+		if c, refusal = GuardRemove(facts, r.old.ID); refusal == nil && r.old.Reachable && r.old.ID == leaderID(facts.Members) {
+			plan = append(plan, Action{Action: actionMove, Member: r.old.Label(), Detail: "the leader hands on before it goes"})
+		}
+		plan = append(plan, Action{Action: actionRemove, Member: r.old.Label(), Detail: why(*r.old) + "; " + c.String()})
+	}
+	if r.new == nil {
+		plan = append(plan, Action{Action: actionAdd, Member: r.opts.Name,
+			Detail: "as a learner at " + strings.Join(r.opts.PeerURLs, ",") + ": it has no vote, so quorum stays as it is"})
+	}
+	if r.new == nil || r.new.Learner {
+		plan = append(plan, Action{Action: actionPromote, Member: r.opts.Name, Detail: "once it is started and has caught up"})
+	}
+	if r.old != nil && !first {
+		if r.old.ID == leaderID(facts.Members) {
+			plan = append(plan, Action{Action: actionMove, Member: r.old.Label(), Detail: "the leader hands on before it goes"})
+		}
+		plan = append(plan, Action{Action: actionRemove, Member: r.old.Label(), Detail: "alive until the new member has a vote"})
+	}
+	return plan, refusal
+}
+
+func why(old Member) string {
+	if old.Reachable {
+		return "the new member takes its peer URL"
+	}
+	return "it does not answer"
+}
+
+// step does one thing, after another look.
+func (r *replacement) step(ctx context.Context, action string) error {
+	facts, err := r.find(ctx)
+	if err != nil {
+		return err
+	}
+	switch action {
+	case actionMove:
+		if r.old == nil || r.old.ID != leaderID(facts.Members) {
+			return nil
+		}
+		return r.do(action, r.old.Label(), func() (string, error) {
+			to, err := MoveLeader(ctx, r.tools, facts, r.old.ID, nil)
+			return "to " + to, err
+		})
+	case actionRemove:
+		if r.old == nil {
+			return nil
+		}
+		return r.do(action, r.old.Label(), func() (string, error) { return r.remove(ctx, facts) })
+	case actionAdd:
+		if r.new != nil {
+			return nil
+		}
+		return r.do(action, r.opts.Name, func() (string, error) { return r.add(ctx, facts) })
+	default:
+		return r.do(action, r.opts.Name, func() (string, error) { return r.promote(ctx, facts) })
+	}
+}
+
+// promote waits for the new member, which somebody has to start.
+func (r *replacement) promote(ctx context.Context, facts Facts) (string, error) {
+	if r.new == nil {
+		return "", fmt.Errorf("%w at %s", ErrNoMember, strings.Join(r.opts.PeerURLs, ","))
+	}
+	if len(r.new.ClientURLs) == 0 && r.opts.Added != nil {
+		r.opts.Added(StartCommand(r.opts.Name, r.opts.PeerURLs, facts.Members))
+	}
+	err := Promote(ctx, r.tools, r.endpoints, r.new.ID, PromoteOptions{Deadline: r.opts.Deadline, Progress: r.opts.Progress})
+	return "has a vote", err
+}
+
+func (r *replacement) remove(ctx context.Context, facts Facts) (string, error) {
+	c, err := GuardRemove(facts, r.old.ID)
+	if err != nil && !r.opts.Force {
+		return "", err
+	}
+	err = r.change(ctx, facts, func(ctx context.Context, client Operator) error {
+		_, err := client.MemberRemove(ctx, r.old.ID)
+		if is(err, rpctypes.ErrMemberNotFound) {
+			return nil
+		}
+		return err
+	})
+	return c.After.String(), err
+}
+
+func (r *replacement) add(ctx context.Context, facts Facts) (string, error) {
+	id := uint64(0)
+	err := r.change(ctx, facts, func(ctx context.Context, client Operator) error {
+		resp, err := client.MemberAddAsLearner(ctx, r.opts.PeerURLs)
+		if err == nil {
+			id = resp.Member.ID
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return "learner " + output.ID(id), nil
+}
+
+// change runs a change through a member that stays. It outlives a signal.
+func (r *replacement) change(ctx context.Context, facts Facts, fn func(context.Context, Operator) error) error {
+	stay := facts
+	if r.old != nil {
+		stay.Members = slices.DeleteFunc(slices.Clone(facts.Members), func(m Member) bool { return m.ID == r.old.ID })
+	}
+	client, err := r.anyOf(ctx, stay)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	return Patiently(context.WithoutCancel(ctx), func(ctx context.Context) error { return fn(ctx, client) })
+}
