@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 
 // cluster starts a throwaway cluster: "cluster [MEMBERS]". Its endpoints are in
 // $ENDPOINTS, each alone in $ENDPOINT1 and so on, and etcdkit uses them.
-func cluster(ts *testscript.TestScript, neg bool, args []string) {
+func cluster(ts *testscript.TestScript, _ bool, args []string) {
 	members := 1
 	if len(args) == 1 {
 		n, err := strconv.Atoi(args[0])

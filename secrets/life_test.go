@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	clear     = "k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x10PLAINTEXT-MARKER"
+	inClear   = "k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x10PLAINTEXT-MARKER"
 	encrypted = "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER"
 )
 
@@ -144,8 +144,8 @@ func (c *cluster) want(step, live, dir string) {
 // after the rewrite, then in free pages and the log.
 func TestWhatWasInClearLivesOn(t *testing.T) {
 	c := newCluster(t)
-	c.put("/registry/secrets/ns/a", clear)
-	c.put("/registry/secrets/ns/b", clear)
+	c.put("/registry/secrets/ns/a", inClear)
+	c.put("/registry/secrets/ns/b", inClear)
 	c.put("/registry/secrets/ns/c", encrypted)
 	c.want("in clear", "live 2 history 0 free 0 wal 0", "")
 	c.put("/registry/secrets/ns/a", encrypted)
@@ -184,7 +184,7 @@ func (c *cluster) defragFree(t *testing.T) {
 // A watch from the compacted revision on does not see what compaction keeps.
 func TestHistoryHasWhatCompactionKeeps(t *testing.T) {
 	c := newCluster(t)
-	written := c.put("/registry/secrets/ns/old", clear)
+	written := c.put("/registry/secrets/ns/old", inClear)
 	for i := range 5 {
 		c.put("/registry/secrets/ns/other", fmt.Sprint(encrypted, i))
 	}
@@ -207,7 +207,7 @@ func TestScanOfAClusterIsPaged(t *testing.T) {
 	c := newCluster(t)
 	etcdtest.Fill(t, c.client, "/registry/secrets/ns/s-", 1000, 100)
 	for i := range 250 {
-		c.put(fmt.Sprintf("/registry/secrets/ns/s-%06d", i*4), clear)
+		c.put(fmt.Sprintf("/registry/secrets/ns/s-%06d", i*4), inClear)
 	}
 	r, err := secrets.ScanCluster(t.Context(), c.client, secrets.ClusterOptions{BytesPerSecond: 10 << 20})
 	if err != nil {

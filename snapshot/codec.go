@@ -146,7 +146,7 @@ func copyAll(w io.Writer, src io.Reader) error {
 		if _, werr := w.Write(buf[:n]); werr != nil {
 			return werr
 		}
-		if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+		if err == io.EOF { // only the bare EOF is an end
 			return nil
 		}
 		if err != nil {

@@ -370,7 +370,7 @@ func TestWhatCannotBeRestoredLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-var errBroken = errors.New("the connection broke") //nolint:gochecknoglobals // a test's sentinel
+var errBroken = errors.New("the connection broke") // a test's sentinel
 
 func TestTheHashesOfASnapshotAreTold(t *testing.T) {
 	b := kubernetes(t)

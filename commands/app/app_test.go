@@ -21,7 +21,7 @@ import (
 
 // run executes a command of one line, as main would, and returns its exit code
 // and what it wrote to standard error.
-func run(t *testing.T, ctx context.Context, fn func(ctx context.Context, args []string) error, args ...string) (int, string) {
+func run(ctx context.Context, t *testing.T, fn func(ctx context.Context, args []string) error, args ...string) (int, string) {
 	t.Helper()
 	var stderr strings.Builder
 	a := app.New("etcdkit", cli.Native, &cli.Env{Out: &strings.Builder{}, Err: &stderr})
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 		"a signal":                      {&cli.SignalError{Signal: syscall.SIGTERM}, nil, 143, "etcdkit: error: ended by signal: terminated\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stderr := run(t, t.Context(), func(context.Context, []string) error { return tc.err }, tc.args...)
+			code, stderr := run(t.Context(), t, func(context.Context, []string) error { return tc.err }, tc.args...)
 			if code != tc.code || stderr != tc.want {
 				t.Errorf("got %d and %q, want %d and %q", code, stderr, tc.code, tc.want)
 			}
@@ -75,7 +75,7 @@ func TestASignalIsToldOnceAndBesideWhatWasLeftUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(&cli.SignalError{Signal: syscall.SIGHUP})
-			code, stderr := run(t, ctx, func(context.Context, []string) error { return tc.err })
+			code, stderr := run(ctx, t, func(context.Context, []string) error { return tc.err })
 			if code != 129 || stderr != tc.want {
 				t.Errorf("got %d and %q, want 129 and %q", code, stderr, tc.want)
 			}

@@ -47,10 +47,9 @@ func (a *App) checkClusterID(ctx context.Context, client *clientv3.Client) error
 	// Serializable, so that it works on a cluster that has lost quorum too.
 	resp, err := client.Get(ctx, "\x00", clientv3.WithSerializable(), clientv3.WithCountOnly())
 	got := uint64(0)
-	switch {
-	case err == nil:
+	if err == nil {
 		got = resp.Header.ClusterId
-	default:
+	} else {
 		status, statusErr := client.Status(ctx, client.Endpoints()[0])
 		if statusErr != nil {
 			return fmt.Errorf("check the cluster id: %w", err)

@@ -75,18 +75,24 @@ func TestFill(t *testing.T) {
 			f.Conn.Endpoints = []string{"c:3"}
 		}},
 		"an empty variable is none": {nil, []string{"ETCDKIT_CACERT="}, func(*config.Flags) {}},
-		"what widens an effect has no variable": {nil, []string{"ETCDKIT_YES=true", "ETCDKIT_FORCE=true", "ETCDKIT_EXPECT_CLUSTER_ID=1"},
-			func(*config.Flags) {}},
+		"what widens an effect has no variable": {
+			nil,
+			[]string{"ETCDKIT_YES=true", "ETCDKIT_FORCE=true", "ETCDKIT_EXPECT_CLUSTER_ID=1"},
+			func(*config.Flags) {},
+		},
 		"the file's own context is used": {[]string{"--config", path}, nil, func(f *config.Flags) {
 			f.ConfigFile = path
 			f.Conn.Endpoints, f.Conn.TLS.CACert = []string{"https://lab-1:2379", "https://lab-2:2379"}, "/lab/ca.crt"
 		}},
-		"another context, with dots in its name": {[]string{"--context", "prod.example.com"}, []string{"ETCDKIT_CONFIG=" + path},
+		"another context, with dots in its name": {
+			[]string{"--context", "prod.example.com"},
+			[]string{"ETCDKIT_CONFIG=" + path},
 			func(f *config.Flags) {
 				f.ConfigFile, f.Context = path, "prod.example.com"
 				f.Conn.Endpoints, f.CommandTimeout = []string{"https://prod:2379"}, 30*time.Second
 				f.Conn.Auth.User, f.PasswordFile = "ops", "/run/secrets/etcd"
-			}},
+			},
+		},
 		"a variable beats the file": {[]string{"--config", path}, []string{"ETCDCTL_CACERT=/mine"}, func(f *config.Flags) {
 			f.ConfigFile = path
 			f.Conn.Endpoints, f.Conn.TLS.CACert = []string{"https://lab-1:2379", "https://lab-2:2379"}, "/mine"

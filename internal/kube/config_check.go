@@ -48,8 +48,10 @@ func (c *EncryptionConfig) check() error {
 		for _, gr := range rule.Resources {
 			for _, by := range []GroupResource{{Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
 				if line, hidden := wild[by]; hidden && line != rule.Line {
-					return &ConfigError{Line: rule.Line,
-						Problem: "resource " + shown(gr.String()) + " is hidden by the earlier rule for " + shown(by.String())}
+					return &ConfigError{
+						Line:    rule.Line,
+						Problem: "resource " + shown(gr.String()) + " is hidden by the earlier rule for " + shown(by.String()),
+					}
 				}
 			}
 			if gr.Resource == "*" {

@@ -72,7 +72,8 @@ func TestFinder(t *testing.T) {
 		"one name alone is not":       {[]string{"/app/secrets/db", "hunter2", "/app/secrets/mail", "x"}, nil},
 		"two control planes":          {[]string{"/t1/pods/a/b", pod, "/t2/pods/a/b", pod}, []string{"/t1", "/t2"}},
 		"a custom resource named secrets": {
-			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", pod}, []string{"/registry"}},
+			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", pod}, []string{"/registry"},
+		},
 		"a prefix with a dot": {[]string{"/kubernetes.io/pods/a/b", pod}, []string{"/kubernetes.io"}},
 		"nothing":             {[]string{"foo", "bar"}, nil},
 	} {

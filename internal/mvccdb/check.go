@@ -117,7 +117,7 @@ func (c *checker) scan(ctx context.Context) error {
 	// Damage in the small buckets' pages is found by the scan again; what
 	// they say is needed before.
 	state, err := c.db.State(ctx)
-	if _, damaged := err.(*Damage); err != nil && !damaged { //nolint:errorlint // Each returns it as it is
+	if _, damaged := err.(*Damage); err != nil && !damaged { // Each returns it as it is
 		return err
 	}
 	c.report.State = *state
@@ -243,7 +243,7 @@ func (db *DB) sum(ctx context.Context) (sum [sha256.Size]byte, err error) {
 		}
 		b := buf[:min(piece, db.size-at)]
 		if n, err := db.r.ReadAt(b, at); n < len(b) {
-			if err == nil || err == io.EOF { //nolint:errorlint // io.ReaderAt's contract
+			if err == nil || err == io.EOF { // io.ReaderAt's contract
 				err = io.ErrUnexpectedEOF
 			}
 			return sum, fmt.Errorf("read byte %d: %w", at+int64(n), err)

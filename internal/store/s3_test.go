@@ -337,7 +337,7 @@ func TestE91RoleCredentialsComeFromIMDSv2(t *testing.T) {
 	}))
 	defer imds.Close()
 	var auth, session atomic.Value
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		auth.Store(r.Header.Get("Authorization"))
 		session.Store(r.Header.Get("X-Amz-Security-Token"))
 	}))
@@ -364,7 +364,7 @@ func TestMissingCredentialsAreToldAsSuch(t *testing.T) {
 func TestE88AddressingStyles(t *testing.T) {
 	setCredentials(t)
 	var host, path atomic.Value
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		host.Store(r.Host)
 		path.Store(r.URL.Path)
 	}))

@@ -151,7 +151,7 @@ func fill(r io.Reader, buf []byte) (n int, ended bool, err error) {
 		m, err := r.Read(buf[n:])
 		n += m
 		switch {
-		case err == io.EOF: //nolint:errorlint // a wrapped EOF is a broken source, not an end
+		case err == io.EOF: // a wrapped EOF is a broken source, not an end
 			return n, true, nil
 		case err != nil:
 			return n, false, err

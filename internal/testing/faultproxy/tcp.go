@@ -251,10 +251,10 @@ func (g *gate) wait(timeUp <-chan time.Time) error {
 
 // left returns how many bytes may pass before the fault strikes.
 func left(after, passed int64) (room int, limited bool) {
-	switch {
-	case after == 0:
+	switch after {
+	case 0:
 		return 0, false
-	case after == AtOnce:
+	case AtOnce:
 		return 0, true
 	default:
 		return int(max(after-passed, 0)), true

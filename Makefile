@@ -1,0 +1,75 @@
+# make help lists the targets. All need nothing but Go and git: the tools and
+# upstream's programs are built from the Go module proxy, at pinned versions.
+.DEFAULT_GOAL := build
+SHELL := bash
+
+# PKG narrows test, lint and bench: make test PKG=./disk/...
+PKG ?= ./...
+GO ?= go
+
+LINT = $(GO) tool -modfile=internal/tools/golangci-lint.mod golangci-lint
+LDFLAGS = -s -w
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/etcdkit, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags='$(LDFLAGS)' -o bin/etcdkit ./cmd/etcdkit
+
+.PHONY: reference
+reference: ## build upstream's programs, which tests compare with
+	@$(GO) run ./internal/testing/reference/build >/dev/null
+
+.PHONY: test
+test: reference ## run all tests
+	$(GO) test -timeout 15m $(PKG)
+
+.PHONY: test-full
+test-full: reference ## run the long tests too, and those that need other programs
+	$(GO) test -timeout 60m -tags full $(PKG)
+
+.PHONY: test-race
+test-race: reference ## run all tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -timeout 30m -race $(PKG)
+
+.PHONY: bench
+bench: build reference ## measure, side by side with upstream's programs
+	$(GO) test -timeout 60m -tags bench -run '^$$' -bench . $(PKG)
+
+.PHONY: lint
+lint: ## run the linters
+	$(LINT) run $(PKG)
+
+.PHONY: fmt
+fmt: ## format the code
+	$(LINT) fmt
+
+.PHONY: fmt-check
+fmt-check: ## show what make fmt would change, and fail then
+	$(LINT) fmt --diff
+
+.PHONY: gen
+gen: ## write the generated docs and completions anew
+	$(GO) run ./internal/gen
+
+.PHONY: gen-check
+gen-check: ## fail where generated docs and completions are out of date
+	$(GO) run ./internal/gen -check
+
+.PHONY: cross
+cross: ## vet for the other systems that releases are built for
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what the program uses
+	internal/tools/vuln
+
+.PHONY: check
+check: lint fmt-check gen-check test ## what a change must pass
+
+.PHONY: clean
+clean: ## remove what was built here
+	rm -rf bin dist
