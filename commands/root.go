@@ -74,6 +74,7 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddCommand(grouped(groupCluster, newHealthCmd(a), newDefragAllCmd(a))...)
 	root.AddCommand(grouped(groupProof, newDiskCmd(a), newSecretsCmd(a))...)
 	root.AddCommand(grouped(groupSelf, newPlaygroundCmd(a), newConfigCmd(a))...)
+	mount(a, root, "check", "Check properties of the cluster", newCheckConsistencyCmd(a))
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	mount(a, root, "member", "Membership related commands", newMemberReplaceCmd(a))
 	hideGlobals(a, root)

@@ -58,6 +58,9 @@ type Options struct {
 	NoSpace bool // an armed NOSPACE alarm, and what it entails, is expected
 }
 
+// notAsked is the error of members outside of the endpoints given.
+const notAsked = "not asked"
+
 const (
 	defaultTimeout = 5 * time.Second
 	defaultReads   = 5
@@ -282,7 +285,7 @@ func attach(probes []*probe, list *clientv3.MemberListResponse, only bool) []*pr
 			p = rest[i]
 			rest = slices.Delete(rest, i, i+1)
 		case only:
-			p = &probe{Member: Member{Error: "not asked"}}
+			p = &probe{Member: Member{Error: notAsked}}
 		default:
 			p = &probe{}
 		}

@@ -259,3 +259,29 @@ func TestErr(t *testing.T) {
 		})
 	}
 }
+
+func TestJudgeHashes(t *testing.T) {
+	a, b := MemberHash{Member: "a", Hash: 1, CompactRevision: 5}, MemberHash{Member: "b", Hash: 1, CompactRevision: 5}
+	other, elsewhere, dead := b, b, MemberHash{Member: "c", Error: "down"}
+	other.Hash, elsewhere.CompactRevision = 2, 7
+	differentElsewhere := elsewhere
+	differentElsewhere.Hash = 3
+	for name, tc := range map[string]struct {
+		hashes []MemberHash
+		want   HashResult
+	}{
+		"the same": {[]MemberHash{a, b}, HashesEqual},
+		"another":  {[]MemberHash{a, other}, HashesDiffer},
+		"another compact revision covers other data":             {[]MemberHash{a, differentElsewhere}, HashesUnknown},
+		"the dead do not count":                                  {[]MemberHash{a, b, dead}, HashesEqual},
+		"one alone cannot be compared":                           {[]MemberHash{a, dead}, HashesUnknown},
+		"a difference counts beside one that cannot be compared": {[]MemberHash{a, other, elsewhere}, HashesDiffer},
+		"equal ones beside one that cannot be compared":          {[]MemberHash{a, b, elsewhere}, HashesUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judgeHashes(9, tc.hashes).Result; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -65,7 +65,7 @@ func Survey(ctx context.Context, client Client) (Content, error) {
 			break
 		}
 		next = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
-		limit = min(surveyMaxKeys, max(1, surveyPage*int64(len(resp.Kvs))/max(1, size)))
+		limit = nextLimit(resp)
 	}
 	c.Prefixes = largest(uses)
 	return c, nil

@@ -85,7 +85,7 @@ func (l clientLock) Release(ctx context.Context) error {
 // Judged gives the sentinels of package health their exit codes.
 func Judged(err error) error {
 	switch {
-	case errors.Is(err, health.ErrUnhealthy):
+	case errors.Is(err, health.ErrUnhealthy), errors.Is(err, health.ErrDiffers):
 		return cli.Verdict(err)
 	case errors.Is(err, health.ErrUnknown):
 		return cli.CannotTell(err)

@@ -1,0 +1,257 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ErrDiffers means that members hold different data.
+var ErrDiffers = errors.New("the members' data differ")
+
+// Consistency is the comparison of all members' data at one revision.
+type Consistency struct {
+	Hashes
+	Gaps []Gap `json:"gaps"`
+	// Differences are the live keys that differ, where the hashes do. None
+	// means that the difference lies in history or in deleted keys.
+	Differences []Difference `json:"differences"`
+	Truncated   bool         `json:"truncated"` // there are more
+	ComparedAt  int64        `json:"comparedAtRevision,omitempty"`
+	Keys        int64        `json:"keysCompared"`
+	// Suspects are the members that disagree with a majority, the worst first.
+	Suspects []Suspect `json:"suspects"`
+}
+
+// Difference is a live key that is not the same on all members.
+type Difference struct {
+	Key     string    `json:"key"`
+	Members []Version `json:"members"`
+}
+
+// Version is what a member holds under a key. Values are told by their hash.
+type Version struct {
+	Member      string `json:"member"`
+	Present     bool   `json:"present"`
+	ModRevision int64  `json:"modRevision"`
+	Version     int64  `json:"version"`
+	ValueBytes  int    `json:"valueBytes"`
+	ValueSHA256 string `json:"valueSHA256"` // the first 16 digits
+}
+
+// Suspect counts the keys in which a member stands against a majority.
+type Suspect struct {
+	Member string `json:"member"`
+	Keys   int64  `json:"keys"`
+}
+
+// ConsistencyOptions bounds a comparison.
+type ConsistencyOptions struct {
+	Options
+	MaxDifferences int // listed; 0 means 100
+}
+
+const defaultMaxDifferences = 100
+
+// Compare hashes all voters' data at one revision.
+func Compare(ctx context.Context, doors Doors, endpoints []string, opts Options) (Consistency, error) {
+	opts.Hash = true
+	doors.Scrape, doors.Handshake = nil, nil
+	facts, err := Gather(ctx, doors, endpoints, opts)
+	c := Consistency{Gaps: []Gap{}, Differences: []Difference{}, Suspects: []Suspect{}}
+	if err != nil {
+		return c, err
+	}
+	c.Hashes = *facts.Cluster.Hash
+	for _, g := range facts.Gaps {
+		if g.Check == KindHash || g.Check == KindMembers {
+			c.Gaps = append(c.Gaps, g)
+		}
+	}
+	for _, m := range facts.Members {
+		if !m.Reachable && m.Error != notAsked {
+			c.Gaps = append(c.Gaps, Gap{Member: m.Label(), Check: KindReach, Reason: m.Error})
+		}
+	}
+	return c, c.err(facts)
+}
+
+// err is the comparison as an error. A cluster of one has nobody to differ
+// from.
+func (c Consistency) err(facts Facts) error {
+	switch {
+	case c.Result == HashesDiffer:
+		return fmt.Errorf("%w at revision %d", ErrDiffers, c.Revision)
+	case c.Result == HashesEqual && len(c.Gaps) == 0:
+		return nil
+	case c.Result == HashesEqual:
+		return fmt.Errorf("%w: %s could not be compared: %s", ErrUnknown, c.Gaps[0].Member, c.Gaps[0].Reason)
+	case facts.Cluster.Voters == 1 && len(c.Gaps) == 0:
+		return nil
+	case !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Reachable }):
+		return fmt.Errorf("%w: no endpoint answered", ErrUnknown)
+	default:
+		return fmt.Errorf("%w: no two members could be compared at one revision and one compact revision", ErrUnknown)
+	}
+}
+
+// CheckConsistency compares all members, and on disagreement finds the live
+// keys that differ.
+func CheckConsistency(ctx context.Context, doors Doors, endpoints []string, opts ConsistencyOptions) (Consistency, error) {
+	if opts.MaxDifferences <= 0 {
+		opts.MaxDifferences = defaultMaxDifferences
+	}
+	c, err := Compare(ctx, doors, endpoints, opts.Options)
+	if !errors.Is(err, ErrDiffers) {
+		return c, err
+	}
+	if narrowErr := c.narrow(ctx, doors, opts); narrowErr != nil {
+		return c, errors.Join(err, fmt.Errorf("find the keys that differ: %w", narrowErr))
+	}
+	return c, err
+}
+
+// narrow walks all members' live keys side by side at the revision hashed.
+// Reads are serializable: it is each member's own data that is wanted.
+func (c *Consistency) narrow(ctx context.Context, doors Doors, opts ConsistencyOptions) error {
+	var walkers []*walker
+	for _, m := range c.Members {
+		if m.Error != "" {
+			continue
+		}
+		client, err := doors.Dial(ctx, m.Endpoint)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Member, err)
+		}
+		defer func() { _ = client.Close() }()
+		walkers = append(walkers, &walker{name: m.Member, client: client, revision: c.Revision, next: "\x00", limit: 100})
+	}
+	c.ComparedAt = c.Revision
+	suspects := map[string]int64{}
+	for {
+		key, any, err := lowest(ctx, walkers)
+		if err != nil || !any {
+			c.rank(suspects)
+			return err
+		}
+		c.Keys++
+		versions := take(walkers, key)
+		odd := minority(versions)
+		if len(odd) == 0 {
+			continue
+		}
+		for _, name := range odd {
+			suspects[name]++
+		}
+		if len(c.Differences) < opts.MaxDifferences {
+			c.Differences = append(c.Differences, Difference{Key: string(key), Members: versions})
+		} else {
+			c.Truncated = true
+		}
+	}
+}
+
+func (c *Consistency) rank(suspects map[string]int64) {
+	for _, m := range c.Members {
+		if n := suspects[m.Member]; n > 0 {
+			c.Suspects = append(c.Suspects, Suspect{m.Member, n})
+		}
+	}
+	slices.SortStableFunc(c.Suspects, func(a, b Suspect) int { return int(b.Keys - a.Keys) })
+}
+
+// walker reads one member's live keys in order, a page at a time.
+type walker struct {
+	name     string
+	client   Client
+	revision int64
+	next     string
+	limit    int64
+	page     []*mvccpb.KeyValue
+	done     bool
+}
+
+func (w *walker) fill(ctx context.Context) error {
+	if len(w.page) > 0 || w.done {
+		return nil
+	}
+	resp, err := surveyPageAt(ctx, w.client, w.next, w.limit, w.revision)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.name, err)
+	}
+	w.page, w.done = resp.Kvs, !resp.More
+	if len(w.page) == 0 {
+		w.done = true
+		return nil
+	}
+	w.next = string(w.page[len(w.page)-1].Key) + "\x00"
+	w.limit = nextLimit(resp)
+	return nil
+}
+
+// lowest returns the lowest key that any member has next.
+func lowest(ctx context.Context, walkers []*walker) (key []byte, any bool, err error) {
+	for _, w := range walkers {
+		if err := w.fill(ctx); err != nil {
+			return nil, false, err
+		}
+		if len(w.page) > 0 && (!any || bytes.Compare(w.page[0].Key, key) < 0) {
+			key, any = w.page[0].Key, true
+		}
+	}
+	return key, any, nil
+}
+
+// take takes the key off every walker that has it.
+func take(walkers []*walker, key []byte) []Version {
+	versions := make([]Version, len(walkers))
+	for i, w := range walkers {
+		versions[i].Member = w.name
+		if len(w.page) == 0 || !bytes.Equal(w.page[0].Key, key) {
+			continue
+		}
+		kv := w.page[0]
+		w.page = w.page[1:]
+		sum := sha256.Sum256(kv.Value)
+		versions[i] = Version{
+			Member: w.name, Present: true, ModRevision: kv.ModRevision, Version: kv.Version,
+			ValueBytes: len(kv.Value), ValueSHA256: fmt.Sprintf("%x", sum[:8]),
+		}
+	}
+	return versions
+}
+
+// minority returns the members that do not hold what most hold, or all where
+// no majority agrees; none where all agree.
+func minority(versions []Version) []string {
+	content := func(v Version) Version { v.Member = ""; return v }
+	counts := map[Version]int{}
+	for _, v := range versions {
+		counts[content(v)]++
+	}
+	if len(counts) == 1 {
+		return nil
+	}
+	var odd []string
+	for _, v := range versions {
+		if 2*counts[content(v)] <= len(versions) {
+			odd = append(odd, v.Member)
+		}
+	}
+	return odd
+}
+
+// nextLimit is how many keys the next page may have to stay near the aim.
+func nextLimit(resp *clientv3.GetResponse) int64 {
+	size := int64(0)
+	for _, kv := range resp.Kvs {
+		size += int64(len(kv.Key) + len(kv.Value))
+	}
+	return min(surveyMaxKeys, max(1, surveyPage*int64(len(resp.Kvs))/max(1, size)))
+}
