@@ -33,7 +33,6 @@ type walLog struct {
 	damage func(string)
 
 	bytes int64
-	crc   *crc32.Table
 }
 
 const (
@@ -51,7 +50,6 @@ func (w *walLog) read(dir string) error {
 	if err != nil {
 		return fmt.Errorf("read write-ahead log: %w", err)
 	}
-	w.crc = crc32.MakeTable(crc32.Castagnoli)
 	segments := 0
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
@@ -164,10 +162,10 @@ func (s *walSegment) record(b []byte) (good bool, err error) {
 		s.sum = uint32(sum)
 		return true, nil
 	}
-	s.sum = crc32.Update(s.sum, s.crc, data)
+	s.sum = crc32.Update(s.sum, crc32.MakeTable(crc32.Castagnoli), data)
 	if s.sum != uint32(sum) {
-		if hasZeroSector(b) {
-			return false, nil // torn while it was written
+		if s.torn(b) {
+			return false, nil
 		}
 		s.damage(fmt.Sprintf("%s: the record at byte %d has a wrong checksum", s.name, s.at))
 		s.sum = uint32(sum)
@@ -178,11 +176,21 @@ func (s *walSegment) record(b []byte) (good bool, err error) {
 	return true, nil
 }
 
-// hasZeroSector reports whether a disk sector of zeroes is in b: then the
-// record was torn by a crash.
-func hasZeroSector(b []byte) bool {
+// torn reports whether the record b, which has a wrong checksum, was torn by a
+// crash while it was written: nothing follows, and a sector of it is zeroes.
+func (s *walSegment) torn(b []byte) bool {
+	if next, _ := s.in.Peek(frameSize); len(bytes.Trim(next, "\x00")) > 0 {
+		return false
+	}
 	const sector = 512
-	return bytes.Contains(b, make([]byte, sector))
+	for at := s.at + frameSize; len(b) > 0; {
+		n := min(sector-at%sector, int64(len(b)))
+		if len(bytes.Trim(b[:n], "\x00")) == 0 {
+			return true
+		}
+		b, at = b[n:], at+n
+	}
+	return false
 }
 
 // entry takes a raft entry: its index, and the puts in its request. What
