@@ -36,7 +36,7 @@ func scanDir(t *testing.T, dir string) *secrets.Report {
 func stopped(t *testing.T, n int) string {
 	t.Helper()
 	c := newCluster(t)
-	c.put("/registry/secrets/ns/a", clear)
+	c.put("/registry/secrets/ns/a", inClear)
 	for range n {
 		c.put("/registry/secrets/ns/b", encrypted+strings.Repeat("x", 600))
 	}
@@ -205,7 +205,7 @@ func total(r *secrets.Report) int {
 // A member that writes all the time must not fail a scan of its directory.
 func TestARunningMemberIsScanned(t *testing.T) {
 	c := newCluster(t)
-	c.put("/registry/secrets/ns/a", clear)
+	c.put("/registry/secrets/ns/a", inClear)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

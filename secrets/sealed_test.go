@@ -140,7 +140,7 @@ func TestDecryptCheckNamesWhatDoesNotOpen(t *testing.T) {
 // rewritten.
 func TestPlainStaysThoughEncryptionIsSetUp(t *testing.T) {
 	c := newCluster(t)
-	c.put("/registry/secrets/ns/old", clear)
+	c.put("/registry/secrets/ns/old", inClear)
 	for name, tc := range map[string]struct {
 		first string
 		want  string
