@@ -71,6 +71,7 @@ func runAlarmRecover(ctx context.Context, a *app.App, opts health.RecoverOptions
 	if err != nil {
 		return err
 	}
+	addLocalSpace(a, opts.Defrag.DiskFree)
 	out, err := health.Recover(ctx, tools, endpoints, opts)
 	return errors.Join(a.Print(recoveryView(out)), app.Judged(err))
 }

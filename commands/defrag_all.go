@@ -88,6 +88,7 @@ func runDefragAll(ctx context.Context, a *app.App, opts defragOptions) error {
 	if err != nil {
 		return err
 	}
+	addLocalSpace(a, opts.DiskFree)
 	if opts.dryRun {
 		out, err := health.DefragDryRun(ctx, tools, endpoints, opts.DefragOptions)
 		return errors.Join(a.Print(outcomeView(out)), app.Judged(err))

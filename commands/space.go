@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 )
 
@@ -43,6 +44,18 @@ func freeSpace(diskFree, dataDirs []string) (map[string]int64, error) {
 		free[name] = n
 	}
 	return free, nil
+}
+
+// addLocalSpace adds the free space beside the database of this node's member,
+// where discovery found one.
+func addLocalSpace(a *app.App, free map[string]int64) {
+	found := a.Global.Found
+	if found.DataDir == "" {
+		return
+	}
+	if n, err := freeBytes(found.DataDir); err == nil {
+		free[found.Endpoints[0]] = n
+	}
 }
 
 // parseBytes reads a size as 100MiB or 1073741824.

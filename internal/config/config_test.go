@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -248,5 +249,46 @@ func TestSRVDiscoveryOfNoDomainNamesIt(t *testing.T) {
 	}
 	if _, err = f.Connection(&cli.Env{}); err == nil || !strings.Contains(err.Error(), "nosuch.invalid") {
 		t.Errorf("got %v, want an error that names the domain", err)
+	}
+}
+
+func TestDiscoveryIsAllOrNothing(t *testing.T) {
+	node := fstest.MapFS{}
+	for _, file := range []string{"ca.crt", "healthcheck-client.crt", "healthcheck-client.key"} {
+		node["etc/kubernetes/pki/etcd/"+file] = &fstest.MapFile{}
+	}
+	const pki = "/etc/kubernetes/pki/etcd/"
+	for name, tc := range map[string]struct {
+		args     []string
+		environ  []string
+		endpoint string
+		cert     string
+		note     string
+	}{
+		"nothing is given":            {nil, nil, "https://127.0.0.1:2379", pki + "healthcheck-client.crt", "found kubeadm on this node"},
+		"a layout is asked for":       {[]string{"--discover", "kubeadm"}, nil, "https://127.0.0.1:2379", pki + "healthcheck-client.crt", "found kubeadm"},
+		"an endpoint is given":        {[]string{"--endpoints", "a:1"}, nil, "a:1", "", ""},
+		"a variable names one":        {nil, []string{"ETCDCTL_ENDPOINTS=a:1"}, "a:1", "", ""},
+		"a certificate is given":      {[]string{"--cacert", "x"}, nil, "127.0.0.1:2379", "", ""},
+		"it is turned off":            {[]string{"--discover", "none"}, nil, "127.0.0.1:2379", "", ""},
+		"it is turned off by default": {nil, []string{"ETCDKIT_DISCOVER=none"}, "127.0.0.1:2379", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := config.Flags{Root: node}
+			fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.Bind(fs, cli.Native)
+			if err := fs.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			var stderr strings.Builder
+			env := &cli.Env{Err: &stderr, Environ: append(tc.environ, "HOME="+t.TempDir())}
+			if err := f.Fill(fs, env); err != nil {
+				t.Fatal(err)
+			}
+			c, err := f.Connection(env)
+			if err != nil || c.Endpoints[0] != tc.endpoint || c.TLS.Cert != tc.cert || !strings.Contains(stderr.String(), tc.note) || (tc.note == "") != (stderr.Len() == 0) {
+				t.Errorf("endpoint %s with %q, %v, note %q; want %s with %q, %q", c.Endpoints[0], c.TLS.Cert, err, stderr.String(), tc.endpoint, tc.cert, tc.note)
+			}
+		})
 	}
 }

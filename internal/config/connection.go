@@ -20,6 +20,9 @@ func (f *Flags) Connection(env *cli.Env) (etcd.Config, error) {
 	for i, ep := range c.Endpoints {
 		c.Endpoints[i] = strings.TrimSpace(ep)
 	}
+	if err := f.discover(env, &c); err != nil {
+		return c, err
+	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		return c, cli.Usage(hint.With(errors.New("--cert and --key go together"), "give both, or neither"))
 	}

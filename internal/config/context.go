@@ -18,7 +18,7 @@ func contextFlags() *pflag.FlagSet {
 	f.Bind(all, cli.Native)
 	fs := pflag.NewFlagSet("context", pflag.ContinueOnError)
 	all.VisitAll(func(flag *pflag.Flag) {
-		if flag.Annotations[envMark] != nil && flag.Name != "context" && flag.Name != "config" {
+		if flag.Annotations[envMark] != nil && flag.Name != "context" && flag.Name != "config" && flag.Name != "discover" {
 			fs.AddFlag(flag)
 		}
 	})

@@ -4,6 +4,8 @@
 package config
 
 import (
+	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,6 +34,10 @@ type Flags struct {
 	ExpectClusterID string
 	Yes, Force      bool
 	Quiet           bool
+	Discover        string
+
+	Root  fs.FS      // the files that discovery looks at, nil means the machine's
+	Found etcd.Found // what discovery found, after Connection
 
 	File    *File             // the configuration file, after Fill
 	sources map[string]string // where a flag's value came from, by flag; "" is its default
@@ -86,7 +92,8 @@ func (f *Flags) bindNative(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Yes, "yes", false, "answer questions with yes")
 	fs.BoolVar(&f.Force, "force", false, "override a safety refusal, such as one that protects quorum")
 	fs.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress and no notes on standard error, only errors")
-	Env(fs, "config", "context", "password-file")
+	fs.StringVar(&f.Discover, "discover", discoverAuto, "where nothing says how to connect, use the etcd of this node: auto, none, "+strings.Join(etcd.Layouts(), ", "))
+	Env(fs, "config", "context", "password-file", "discover")
 }
 
 // envMark is the annotation of flags that a variable may set.
