@@ -21,11 +21,15 @@ import (
 // usualDataDir is where packages and kubeadm keep etcd's data.
 const usualDataDir = "/var/lib/etcd"
 
+// fioJSON is the format of fio --output-format=json.
+const fioJSON output.Format = "fio-json"
+
 // diskFlags are the flags of disk check as they are typed.
 type diskFlags struct {
 	disk.Options
 	pattern, require string
 	size, block      byteSize
+	report, compare  string
 }
 
 func newDiskCmd(a *app.App) *cobra.Command {
@@ -65,7 +69,9 @@ cannot be measured.`,
 	fs.BoolVar(&f.SkipBandwidth, "skip-bandwidth", false, "do not write and read back 128 MiB in large blocks after the rounds")
 	fs.BoolVar(&f.Gentle, "gentle", false, "low impact, for a disk with a running etcd: at most 50 writes a second and a fifth of the time, and stop at a sync slower than 100 ms")
 	fs.StringVar(&f.require, "require", "", "limits to meet, such as p99=10ms,iops=500,write=100MB")
-	return cmd
+	fs.StringVar(&f.report, "report", "", "also write an HTML page with charts, in one file, for a ticket")
+	fs.StringVar(&f.compare, "compare", "", "show the changes since an earlier run that was kept with -w json")
+	return app.Formats(cmd, append(output.Standard(), fioJSON)...)
 }
 
 func runDiskCheck(ctx context.Context, a *app.App, f diskFlags, args []string) error {
@@ -73,17 +79,34 @@ func runDiskCheck(ctx context.Context, a *app.App, f diskFlags, args []string) e
 	if err != nil {
 		return cli.Usage(err)
 	}
+	old, err := f.old()
+	if err != nil {
+		return cli.Usage(err)
+	}
+	page, err := f.page()
+	if err != nil {
+		return cli.Usage(err)
+	}
+	report, err := measureDisk(ctx, a, opts)
+	if report == nil {
+		return errors.Join(err, page.discard())
+	}
+	readNeighbours(ctx, a, report)
+	if old != nil {
+		report.CompareWith(old)
+	}
+	return errors.Join(a.Print(diskResult(a, report)), page.write(report), err)
+}
+
+// measureDisk shows how far the measurement is.
+func measureDisk(ctx context.Context, a *app.App, opts disk.Options) (*disk.Report, error) {
 	meter := progress.To(a.Err, a.Live, a.Now, "measuring "+opts.Dir)
+	defer meter.Done()
 	if !a.Global.Quiet {
 		opts.Progress = meter.Update
 	}
 	report, err := disk.Check(ctx, opts)
-	meter.Done()
-	if report != nil {
-		readNeighbours(ctx, a, report)
-		err = errors.Join(a.Print(diskResult(a, report)), err)
-	}
-	return diskKind(err)
+	return report, diskKind(err)
 }
 
 // options completes what the flags say with what is to be found out.
@@ -130,6 +153,7 @@ func diskResult(a *app.App, r *disk.Report) output.Result {
 		JSON:   r,
 		Simple: func(w io.Writer) { printDisk(w, r, a.Color()) },
 		Table:  func() ([]string, [][]string) { return diskTable(r) },
+		Other:  map[output.Format]func(io.Writer) error{fioJSON: r.WriteFio},
 	}
 }
 

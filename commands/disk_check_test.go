@@ -86,3 +86,46 @@ func TestDiskCheckInJSON(t *testing.T) {
 		t.Errorf("%s is not below mount point %q", dir, got.Filesystem.MountPoint)
 	}
 }
+
+func TestDiskCheckKeepsAPageAndComparesRuns(t *testing.T) {
+	dir, files := t.TempDir(), t.TempDir()
+	old, page := filepath.Join(files, "old.json"), filepath.Join(files, "page.html")
+	_, out, _ := diskCheck(t, dir, "--require", "p99=1h", "-w", "json")
+	if err := os.WriteFile(old, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := diskCheck(t, dir, "--require", "p99=1h", "--report", page, "--compare", old)
+	if code != 0 || !strings.Contains(out, "compared with "+dir) {
+		t.Errorf("exit code %d, want 0 and a comparison;\n%s\n%s", code, out, errs)
+	}
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "</html>") {
+		t.Errorf("the page is not whole: %v", err)
+	}
+	_, out, _ = diskCheck(t, dir, "--require", "p99=1h", "-w", "fio-json")
+	var fio struct {
+		Jobs []struct{ Jobname string }
+	}
+	if err := json.Unmarshal([]byte(out), &fio); err != nil || len(fio.Jobs) != 1 {
+		t.Errorf("%v, no job as fio has it in\n%s", err, out)
+	}
+}
+
+func TestDiskCheckRefusesFilesItCannotUse(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(text, []byte("p99 was fine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"a page in a folder that is not there": {"--report", filepath.Join(dir, "no", "page.html")},
+		"an old run that is not there":         {"--compare", filepath.Join(dir, "no.json")},
+		"an old run that is none":              {"--compare", text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := diskCheck(t, append([]string{dir}, args...)...)
+			if code != 2 || out != "" || !strings.Contains(errs, args[0]) {
+				t.Errorf("exit code %d, want 2 and nothing measured;\n%s\n%s", code, out, errs)
+			}
+		})
+	}
+}

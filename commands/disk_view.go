@@ -31,6 +31,24 @@ func printDisk(w io.Writer, r *disk.Report, color bool) {
 		fmt.Fprintf(w, "warning: %s\n", warning.Text)
 	}
 	printVerdict(w, r)
+	if r.Compared != nil {
+		printComparison(w, r.Compared)
+	}
+}
+
+// printComparison shows an earlier run beside this one.
+func printComparison(w io.Writer, c *disk.Comparison) {
+	fmt.Fprintf(w, "\ncompared with %s, %s:\n", c.Path, c.MeasuredAt.Format("2006-01-02 15:04:05 MST"))
+	for _, change := range c.Changes {
+		m, note := change.Metric, ""
+		if change.Noise {
+			note = ", no more than the rounds differ by"
+		}
+		fmt.Fprintf(w, "  %-6s %9s  then %9s  %+5.0f %%%s\n", m, m.Format(change.New), m.Format(change.Old), change.ChangePercent, note)
+	}
+	for _, d := range c.Differs {
+		fmt.Fprintf(w, "  not alike: %s\n", d)
+	}
 }
 
 // printNeighbour shows what a running etcd has measured itself.
@@ -55,13 +73,8 @@ func placeWords(fs disk.Filesystem) string {
 	if fs.Model != "" {
 		words = append(words, "("+fs.Model+")")
 	}
-	switch {
-	case fs.Virtual: // virtual disks say anything of themselves
-		words = append(words, "virtual")
-	case fs.Rotational != nil && *fs.Rotational:
-		words = append(words, "rotating")
-	case fs.Rotational != nil:
-		words = append(words, "not rotating")
+	if kind := fs.Kind(); kind != "" {
+		words = append(words, kind)
 	}
 	if fs.Scheduler != "" {
 		words = append(words, "scheduler "+fs.Scheduler)

@@ -62,7 +62,7 @@ func bandwidth(ctx context.Context, dir string, fs Filesystem, t transfer) (_ Ba
 		return Bandwidth{}, err
 	}
 	defer func() { err = joinEnd(err, s.remove) }()
-	opened, err := s.create(0, t.size, false)
+	opened, err := s.create(0, t.size, false, false)
 	if err != nil {
 		return Bandwidth{}, err
 	}

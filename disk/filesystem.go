@@ -37,6 +37,19 @@ type Warning struct {
 // minFree is what etcd can grow by before its disk is full; less is worth a word.
 const minFree = 1 << 30
 
+// Kind words what kind of disk it is, as far as that is known.
+func (fs Filesystem) Kind() string {
+	switch {
+	case fs.Virtual: // virtual disks say anything of themselves
+		return "virtual"
+	case fs.Rotational == nil:
+		return ""
+	case *fs.Rotational:
+		return "rotating"
+	}
+	return "not rotating"
+}
+
 // refuse returns an error where a measurement would mean nothing.
 func refuse(fs Filesystem, opts Options) error {
 	switch fs.Type {

@@ -10,6 +10,9 @@ const (
 	// longest is more than a call can take whose run is bounded.
 	longest = int64(48 * time.Hour)
 	digits  = 3 // 0.1 % precision
+	// shownDigits is the precision of the buckets in a report: 1 %, as fine as
+	// fio's and no larger than needed.
+	shownDigits = 2
 )
 
 // Latency is the distribution of the time that calls took.
@@ -58,7 +61,9 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 // bucketsOf returns the buckets of a histogram that are not empty.
 func bucketsOf(h *hdrhistogram.Histogram) []Bucket {
 	var buckets []Bucket
-	for _, bar := range h.Distribution() {
+	shown := hdrhistogram.New(1, longest, shownDigits)
+	shown.Merge(h)
+	for _, bar := range shown.Distribution() {
 		if bar.Count > 0 {
 			buckets = append(buckets, Bucket{FromSeconds: seconds(bar.From), ToSeconds: seconds(bar.To + 1), Count: bar.Count})
 		}

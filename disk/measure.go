@@ -173,7 +173,8 @@ func merge(recorders []*recorder, block int64, gentle bool) (Round, *hdrhistogra
 	took := last.Sub(first).Seconds()
 	out := Round{
 		Fsync: latencyOf(sync), Write: latencyOf(write), TookSeconds: took,
-		Series: pointsOf(series, recorders[0].slot),
+		Series:  pointsOf(series, recorders[0].slot),
+		fioSync: fioLatencyOf(sync), fioWrite: fioLatencyOf(write),
 	}
 	if took > 0 {
 		out.IOPS = float64(sync.TotalCount()) / took

@@ -32,7 +32,7 @@ type Report struct {
 	Rounds         []Round  `json:"rounds"`
 	// Bandwidth is that of bulk data, nil where it was not measured.
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
-	// Histogram counts the syncs of all rounds, in buckets 0.1 % wide.
+	// Histogram counts the syncs of all rounds, in buckets 1 % wide.
 	Histogram []Bucket `json:"histogram"`
 
 	Judgement
@@ -40,8 +40,18 @@ type Report struct {
 	// Neighbours are the running etcds on the same filesystem.
 	Neighbours []Neighbour `json:"etcd,omitempty"`
 
+	// Compared sets an older report beside this one.
+	Compared *Comparison `json:"compared,omitempty"`
+
+	quoted  Round
 	stopped bool // a gentle measurement has passed its bound
 }
+
+// The methods.
+const (
+	methodFdatasync = "fdatasync"
+	methodODSync    = "O_DSYNC"
+)
 
 // Round is one measured round.
 type Round struct {
@@ -54,6 +64,8 @@ type Round struct {
 	Complete       bool       `json:"complete"` // false where the time was up before all was written
 	Series         []Point    `json:"series,omitempty"`
 	Bandwidth      *Bandwidth `json:"bandwidth,omitempty"` // of a pattern that moves bulk data
+
+	fioSync, fioWrite fioLatency
 }
 
 // Point sums up the syncs that ended in one slot of time.
@@ -65,9 +77,9 @@ type Point struct {
 }
 
 func newReport(opts Options, fs Filesystem) *Report {
-	method := "fdatasync"
+	method := methodFdatasync
 	if opts.ODSync {
-		method = "O_DSYNC"
+		method = methodODSync
 	}
 	return &Report{
 		Path: opts.Dir, MeasuredAt: time.Now().UTC().Truncate(time.Second), Pattern: opts.Pattern, Method: method,
@@ -121,11 +133,16 @@ func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
 			break
 		}
 	}
-	quoted := median(r.Rounds)
-	r.Fsync, r.Write, r.Commit = quoted.Fsync, quoted.Write, quoted.Commit
-	r.IOPS, r.BytesPerSecond = quoted.IOPS, quoted.BytesPerSecond
-	r.Histogram = bucketsOf(all)
+	r.quote(median(r.Rounds), all)
 	return nil
+}
+
+// quote takes over the numbers of the round that speaks for all.
+func (r *Report) quote(q Round, all *hdrhistogram.Histogram) {
+	r.quoted = q
+	r.Fsync, r.Write, r.Commit = q.Fsync, q.Write, q.Commit
+	r.IOPS, r.BytesPerSecond = q.IOPS, q.BytesPerSecond
+	r.Histogram = bucketsOf(all)
 }
 
 func (r *Report) round(ctx context.Context, opts Options, p pace) (Round, *hdrhistogram.Histogram, error) {
@@ -171,6 +188,7 @@ func (r *Report) measureBulk(ctx context.Context, opts Options) error {
 		})
 	}
 	quoted := medianBy(r.Rounds, func(r Round) float64 { return -r.BytesPerSecond })
+	r.quoted = quoted
 	r.IOPS, r.BytesPerSecond, r.Bandwidth = quoted.IOPS, quoted.BytesPerSecond, quoted.Bandwidth
 	return nil
 }

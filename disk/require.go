@@ -157,7 +157,7 @@ func (r *Report) value(m Metric) (float64, bool) {
 	case P999:
 		return r.Fsync.P999Seconds, synced
 	case Max:
-		return r.slowest(), synced
+		return r.Fsync.MaxSeconds, synced
 	case Mean:
 		return r.Fsync.MeanSeconds, synced
 	case IOPS:

@@ -44,7 +44,7 @@ func TestARunningMeasurementIsNotSwept(t *testing.T) {
 	if err := Sweep(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.create(0, 4096, false); err != nil {
+	if _, err := s.create(0, 4096, false, false); err != nil {
 		t.Errorf("the folder of a running measurement is gone: %v", err)
 	}
 	if err := s.remove(); err != nil {

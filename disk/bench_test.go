@@ -1,0 +1,143 @@
+//go:build bench
+
+package disk
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// pairs is how often fio and this package measure in turn.
+const pairs = 11
+
+// TestBenchFio compares with fio on the folder that DISK_BENCH_DIR names, or a
+// temporary one.
+func TestBenchFio(t *testing.T) {
+	fio, err := exec.LookPath("fio")
+	if err != nil {
+		t.Skip("SKIPPED, fio is not installed: apt-get install fio")
+	}
+	dir := benchDir(t)
+	fs, err := StatFilesystem(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs, ours []Round
+	for i := range pairs + 1 {
+		both := []func(){
+			func() { theirs = append(theirs, fioRound(t, fio, dir)) },
+			func() { ours = append(ours, ownRound(t, dir, fs)) },
+		}
+		if i%2 == 1 { // neither always comes first
+			slices.Reverse(both)
+		}
+		both[0]()
+		both[1]()
+	}
+	theirs, ours = theirs[1:], ours[1:] // the first pair warms up
+	fmt.Printf("\nfio and disk check in turn, %d pairs, %s on %s\n\n", pairs, fs.Type, fs.Device)
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "median of\tfio\tours\tdifference\tallowed\tfio's interquartile range\t")
+	for _, m := range []struct {
+		metric Metric
+		of     func(Round) float64
+	}{
+		{P50, func(r Round) float64 { return r.Fsync.P50Seconds }},
+		{P90, func(r Round) float64 { return r.Fsync.P90Seconds }},
+		{P99, func(r Round) float64 { return r.Fsync.P99Seconds }},
+		{IOPS, func(r Round) float64 { return r.IOPS }},
+	} {
+		low, their, high := quartiles(theirs, m.of)
+		_, own, _ := quartiles(ours, m.of)
+		allowed := max(0.10*their, high-low)
+		word := "ok"
+		if math.Abs(own-their) > allowed {
+			word = "TOO FAR"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%+.1f %%\t%.1f %%\t%s to %s\t%s\n", m.metric, m.metric.Format(their), m.metric.Format(own),
+			100*(own-their)/their, 100*allowed/their, m.metric.Format(low), m.metric.Format(high), word)
+	}
+	w.Flush()
+}
+
+// TestBenchOverhead reports what a write costs on top of the disk's time.
+func TestBenchOverhead(t *testing.T) {
+	got := testing.Benchmark(BenchmarkOwnOverhead)
+	fmt.Printf("\nown time per write against a file that does nothing: %d ns (aim: below 2000)\n", got.NsPerOp())
+}
+
+func benchDir(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("DISK_BENCH_DIR"); dir != "" {
+		return dir
+	}
+	return t.TempDir()
+}
+
+// ownRound measures one round as fio does: no warm-up, no limit.
+func ownRound(t *testing.T, dir string, fs Filesystem) Round {
+	t.Helper()
+	opts, err := Options{Dir: dir}.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := newReport(opts, fs).round(t.Context(), opts, pace{writes: opts.writes(), longest: time.Hour, tell: func(int64) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func fioRound(t *testing.T, fio, dir string) Round {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), fio, "--name=bench", "--rw=write", "--ioengine=sync", "--fdatasync=1",
+		"--bs=2300", "--size=22m", "--directory="+dir, "--unlink=1", "--output-format=json").Output()
+	if err != nil {
+		t.Fatalf("fio: %v", err)
+	}
+	var got struct {
+		Jobs []struct {
+			Write struct {
+				IOPS float64 `json:"iops"`
+			} `json:"write"`
+			Sync struct {
+				Latency struct {
+					Percentile map[string]float64 `json:"percentile"`
+				} `json:"lat_ns"`
+			} `json:"sync"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("fio's answer: %v", err)
+	}
+	at := func(p float64) float64 {
+		return got.Jobs[0].Sync.Latency.Percentile[strconv.FormatFloat(p, 'f', 6, 64)] / 1e9
+	}
+	return Round{IOPS: got.Jobs[0].Write.IOPS, Fsync: Latency{P50Seconds: at(50), P90Seconds: at(90), P99Seconds: at(99)}}
+}
+
+// quartiles returns the quartiles and the median of a number of the rounds.
+func quartiles(rounds []Round, of func(Round) float64) (low, middle, high float64) {
+	var all []float64
+	for _, r := range rounds {
+		all = append(all, of(r))
+	}
+	slices.Sort(all)
+	at := func(q float64) float64 {
+		pos := q * float64(len(all)-1)
+		i := int(pos)
+		if i+1 == len(all) {
+			return all[i]
+		}
+		return all[i] + (pos-float64(i))*(all[i+1]-all[i])
+	}
+	return at(0.25), at(0.5), at(0.75)
+}
