@@ -73,3 +73,9 @@ check: lint fmt-check gen-check test ## what a change must pass
 .PHONY: clean
 clean: ## remove what was built here
 	rm -rf bin dist
+
+.PHONY: release-files
+release-files: ## write what a release holds beside the program
+	mkdir -p .release
+	$(GO) run ./internal/gen/notices >.release/THIRD_PARTY_NOTICES.md
+	$(GO) run ./cmd/etcdkit config example >.release/config.yaml
