@@ -77,6 +77,7 @@ func newRoot(a *app.App) *cobra.Command {
 	mount(a, root, "check", "Check properties of the cluster", newCheckConsistencyCmd(a))
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	mount(a, root, "member", "Membership related commands", newMemberReplaceCmd(a))
+	markMutating(root)
 	hideGlobals(a, root)
 	completeLive(a, root)
 	return root

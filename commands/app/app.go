@@ -55,19 +55,24 @@ func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 func (a *App) Run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.ran = true
-		ctx := cmd.Context()
-		err := fn(ctx, args)
-		if err == nil {
-			return nil
-		}
-		if cause := context.Cause(ctx); cli.Signal(cause) != 0 {
-			return a.endedBySignal(err, cause)
-		}
-		if a.conn != nil && a.Dialect.DiagnosesConnections() {
-			return cli.KeepKind(etcd.Diagnose(ctx, *a.conn, err), err)
-		}
+		noteEnd := a.note(cmd, args)
+		err := a.explain(cmd.Context(), fn(cmd.Context(), args))
+		noteEnd(err)
 		return err
 	}
+}
+
+func (a *App) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cli.Signal(cause) != 0 {
+		return a.endedBySignal(err, cause)
+	}
+	if a.conn != nil && a.Dialect.DiagnosesConnections() {
+		return cli.KeepKind(etcd.Diagnose(ctx, *a.conn, err), err)
+	}
+	return err
 }
 
 // endedBySignal keeps what the command has to say beside the signal, unless it

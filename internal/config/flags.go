@@ -34,6 +34,7 @@ type Flags struct {
 	ExpectClusterID string
 	Yes, Force      bool
 	Quiet           bool
+	NoJournal       bool
 	Discover        string
 
 	Root  fs.FS      // the files that discovery looks at, nil means the machine's
@@ -92,6 +93,7 @@ func (f *Flags) bindNative(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Yes, "yes", false, "answer questions with yes")
 	fs.BoolVar(&f.Force, "force", false, "override a safety refusal, such as one that protects quorum")
 	fs.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress and no notes on standard error, only errors")
+	fs.BoolVar(&f.NoJournal, "no-journal", false, "do not note in the local journal what changed a cluster")
 	fs.StringVar(&f.Discover, "discover", discoverAuto, "where nothing says how to connect, use the etcd of this node: auto, none, "+strings.Join(etcd.Layouts(), ", "))
 	Env(fs, "config", "context", "password-file", "discover")
 }
