@@ -97,10 +97,7 @@ func runSecretsScan(ctx context.Context, a *app.App, f secretsFlags, args []stri
 	if err != nil {
 		return cli.Usage(err)
 	}
-	closePlugins, err := f.plugins(ctx, a, &opts)
-	if err != nil {
-		return cli.Usage(err)
-	}
+	closePlugins := f.plugins(ctx, a, &opts)
 	meter := progress.To(a.Err, a.Live, a.Now, "scanning "+source)
 	if !a.Global.Quiet && source != "" {
 		opts.Progress = meter.Update
@@ -206,7 +203,7 @@ func readEncryptionConfig(name string) (c *kube.EncryptionConfig, err error) {
 
 // plugins connects to the key management plugins whose sockets are there: only
 // they know which key is the current one, and only they can open.
-func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Options) (closeAll func() error, err error) {
+func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Options) (closeAll func() error) {
 	plugins := make(map[string]*kube.Plugin)
 	closeAll = func() error {
 		var errs []error
@@ -216,7 +213,7 @@ func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Opt
 		return errors.Join(errs...)
 	}
 	if opts.Config == nil {
-		return closeAll, nil
+		return closeAll
 	}
 	opts.CurrentKeys = make(map[string]string)
 	for _, cfg := range opts.Config.KMSPlugins() {
@@ -237,7 +234,7 @@ func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Opt
 	if f.decrypt {
 		opts.Opener = kube.NewOpener(opts.Config, plugins)
 	}
-	return closeAll, nil
+	return closeAll
 }
 
 // scan scans the source, which is the live cluster if it has no name.

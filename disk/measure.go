@@ -132,11 +132,15 @@ func (r round) run(ctx context.Context, p pace) ([]*recorder, error) {
 			return err
 		})
 	}
-	done := make(chan error, 1)
-	go func() { done <- g.Wait() }()
+	var groupErr error
+	done := make(chan struct{})
+	go func() {
+		groupErr = g.Wait()
+		close(done)
+	}()
 	select {
-	case err := <-done:
-		return recorders, joinEnd(err, r.end)
+	case <-done:
+		return recorders, joinEnd(groupErr, r.end)
 	case <-ctx.Done():
 	}
 	select {

@@ -135,8 +135,8 @@ func (c *Consistency) narrow(ctx context.Context, doors Doors, opts ConsistencyO
 	c.ComparedAt = c.Revision
 	suspects := map[string]int64{}
 	for {
-		key, any, err := lowest(ctx, walkers)
-		if err != nil || !any {
+		key, found, err := lowest(ctx, walkers)
+		if err != nil || !found {
 			c.rank(suspects)
 			return err
 		}
@@ -196,16 +196,16 @@ func (w *walker) fill(ctx context.Context) error {
 }
 
 // lowest returns the lowest key that any member has next.
-func lowest(ctx context.Context, walkers []*walker) (key []byte, any bool, err error) {
+func lowest(ctx context.Context, walkers []*walker) (key []byte, found bool, err error) {
 	for _, w := range walkers {
 		if err := w.fill(ctx); err != nil {
 			return nil, false, err
 		}
-		if len(w.page) > 0 && (!any || bytes.Compare(w.page[0].Key, key) < 0) {
-			key, any = w.page[0].Key, true
+		if len(w.page) > 0 && (!found || bytes.Compare(w.page[0].Key, key) < 0) {
+			key, found = w.page[0].Key, true
 		}
 	}
-	return key, any, nil
+	return key, found, nil
 }
 
 // take takes the key off every walker that has it.

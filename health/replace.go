@@ -233,8 +233,10 @@ func (r *replacement) planned(facts Facts) ([]Action, error) {
 		plan = append(plan, Action{Action: actionRemove, Member: r.old.Label(), Detail: why(*r.old) + "; " + c.String()})
 	}
 	if r.new == nil {
-		plan = append(plan, Action{Action: actionAdd, Member: r.opts.Name,
-			Detail: "as a learner at " + strings.Join(r.opts.PeerURLs, ",") + ": it has no vote, so quorum stays as it is"})
+		plan = append(plan, Action{
+			Action: actionAdd, Member: r.opts.Name,
+			Detail: "as a learner at " + strings.Join(r.opts.PeerURLs, ",") + ": it has no vote, so quorum stays as it is",
+		})
 	}
 	if r.new == nil || r.new.Learner {
 		plan = append(plan, Action{Action: actionPromote, Member: r.opts.Name, Detail: "once it is started and has caught up"})

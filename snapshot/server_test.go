@@ -30,7 +30,7 @@ func setCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
 }
 
-var server struct{ url, dir string } //nolint:gochecknoglobals // one server for all tests of the package
+var server struct{ url, dir string } // one server for all tests of the package
 
 // bucketURL makes a new bucket.
 func bucketURL(t *testing.T) string {

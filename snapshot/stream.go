@@ -65,7 +65,7 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // explain keeps the bare EOF and says of everything else how far it came.
 func (s *stream) explain(err error) error {
-	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+	if err == io.EOF { // only the bare EOF is an end
 		return io.EOF
 	}
 	if cause := context.Cause(s.ctx); cause != nil {
@@ -100,7 +100,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	}
 	n, err := c.src.Read(p)
 	c.take(p[:n])
-	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+	if err == io.EOF { // only the bare EOF is an end
 		err = c.end()
 	}
 	c.err = err
@@ -153,7 +153,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.src.Read(p)
 	c.hash.Write(p[:n])
 	c.n += int64(n)
-	if err != nil && err != io.EOF { //nolint:errorlint // only the bare EOF is an end
+	if err != nil && err != io.EOF { // only the bare EOF is an end
 		c.err = err
 	}
 	return n, err

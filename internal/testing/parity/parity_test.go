@@ -19,7 +19,7 @@ import (
 const candidateVariable = "ETCDKIT_PARITY_CANDIDATE"
 
 // candidate is the binary under test, built once by TestMain.
-var candidate string //nolint:gochecknoglobals // handed from TestMain to the tests
+var candidate string // handed from TestMain to the tests
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
