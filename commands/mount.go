@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/commands/utl"
 )
 
 // mount adds native subcommands to a group, which may be one of etcdctl's.
@@ -16,4 +17,13 @@ func mount(a *app.App, root *cobra.Command, group, short string, subs ...*cobra.
 		return
 	}
 	root.Commands()[i].AddCommand(subs...)
+}
+
+// defragFiles lets defrag work on a data directory too.
+func defragFiles(a *app.App, root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() == "defrag" {
+			utl.WithDataDir(a, c)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,7 +43,10 @@ func TestScripts(t *testing.T) {
 			// Nobody's own configuration, journal or terminal.
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
-			return nil
+			// A real Kubernetes keyspace.
+			file, err := filepath.Abs("../snapshot/testdata/kubernetes.db")
+			env.Setenv("SNAPSHOT", file)
+			return err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":   exits,

@@ -71,6 +71,8 @@ type RestoreSource struct {
 	Name   string // for messages
 	Reader io.Reader
 	Size   int64 // 0 if unknown; for the progress and the check of free space
+	// At, if set, reads the same bytes at any place. Only a plan needs it.
+	At io.ReaderAt
 	// Database tells that this is the database of a data directory, which
 	// never has a trailing SHA-256.
 	Database bool

@@ -109,7 +109,7 @@ func (t *stagedDir) walInside() bool {
 func (t *stagedDir) checkEmpty(moveAside bool) error {
 	entries, err := os.ReadDir(t.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the data directory: %w", err)
+		return fmt.Errorf("%w or cannot be read: %w", ErrNotEmpty, err)
 	}
 	for _, e := range entries {
 		name := e.Name()

@@ -11,13 +11,34 @@ import (
 
 // New returns the etcdutl tree and what reports its errors.
 func New(env *cli.Env) (*cobra.Command, func(error) int) {
-	a := app.New("etcdutl", cli.Upstream, env)
+	t := &tree{App: app.New("etcdutl", cli.Upstream, env)}
 	root := &cobra.Command{
 		Use: "etcdutl", Short: "An administrative command line tool for etcd3.",
 		SuggestFor: []string{"etcdutl"},
 	}
-	return root, a.Report
+	// No SetOut: cobra would move the usage after a bad flag to standard output.
+	root.SetErr(env.Err)
+	root.SetIn(env.In)
+	global := root.PersistentFlags()
+	t.bindTimeout(global)
+	global.StringVarP(&t.Global.WriteOut, "write-out", "w", "simple", "set the output format (fields, json, protobuf, simple, table)")
+	t.complete(root, "write-out", upstreamFormats()...)
+	snapshot := &cobra.Command{Use: "snapshot <subcommand>", Short: "Manages etcd node snapshots"}
+	snapshot.AddCommand(newRestoreCmd(t, nil), newStatusCmd(t))
+	root.AddCommand(newDefragCmd(t), snapshot, newHashKVCmd(t), newVersionCmd(t), newCompletionCmd(t), newMigrateCmd(t))
+	root.SetHelpTemplate(`{{.UsageString}}`)
+	return root, t.report
 }
 
-// Native returns etcdutl's commands for the etcdkit tree.
-func Native(*app.App) []*cobra.Command { return nil }
+// Native returns etcdutl's commands for the root of the etcdkit tree.
+func Native(a *app.App) []*cobra.Command {
+	t := &tree{App: a}
+	return []*cobra.Command{newHashKVCmd(t), newMigrateCmd(t)}
+}
+
+// NativeSnapshot returns etcdutl's commands for etcdkit's snapshot group.
+// Beside files and data directories, a restore takes what sources open.
+func NativeSnapshot(a *app.App, sources Sources) []*cobra.Command {
+	t := &tree{App: a}
+	return []*cobra.Command{newStatusCmd(t), newRestoreCmd(t, sources)}
+}

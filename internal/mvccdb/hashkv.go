@@ -122,7 +122,7 @@ func (h *history) digest(b *Batch) (*digest, error) {
 	for i := range b.Records {
 		r := &b.Records[i]
 		d.follow(r, h.compact)
-		if h.rev > 0 && r.Rev.Main > h.rev {
+		if h.rev != 0 && r.Rev.Main > h.rev {
 			continue
 		}
 		rd := revisionDigest{

@@ -1,0 +1,104 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.uber.org/zap"
+
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
+)
+
+// CheckCluster checks the description of the cluster in opts, as Restore does
+// before anything else.
+func CheckCluster(opts RestoreOptions) error {
+	if opts.Log == nil {
+		opts.Log = zap.NewNop()
+	}
+	_, err := newNewMember(opts)
+	return err
+}
+
+// PlannedMember is one member of the cluster that a restore plans.
+type PlannedMember struct {
+	Name     string
+	PeerURLs []string
+}
+
+// PlanMembers returns the members of the cluster, by name.
+func PlanMembers(opts RestoreOptions) []PlannedMember {
+	all, err := types.NewURLsMap(opts.InitialCluster)
+	if err != nil {
+		return nil // CheckCluster says why
+	}
+	var members []PlannedMember
+	for name, urls := range all {
+		members = append(members, PlannedMember{Name: name, PeerURLs: urls.StringSlice()})
+	}
+	slices.SortFunc(members, func(a, b PlannedMember) int { return strings.Compare(a.Name, b.Name) })
+	return members
+}
+
+// Facts are the numbers that every member of a planned restore must be given
+// alike.
+type Facts struct {
+	Token string
+	Bump  Bump // Auto stays where the source is a stream: it decides alike everywhere
+}
+
+// PlanFacts reads a source to its end and finds the numbers that a restore of
+// it would choose.
+func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Facts, error) {
+	f := Facts{Token: opts.Token, Bump: opts.Bump}
+	s, size := newCopySum(), int64(0)
+	buf := make([]byte, copyPiece)
+	for {
+		n, err := io.ReadFull(src.Reader, buf)
+		s.add(buf[:n])
+		size += int64(n)
+		if n < len(buf) && err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { //nolint:errorlint // as ReadFull returns them
+			return f, fmt.Errorf("read %s: %w", src.Name, err)
+		}
+		if ctx.Err() != nil {
+			return f, context.Cause(ctx)
+		}
+		if err != nil {
+			break
+		}
+	}
+	c := s.finish(size)
+	if err := c.judge(src, opts.SkipHashCheck); err != nil {
+		return f, err
+	}
+	if f.Token == "" {
+		f.Token = Token(c.DatabaseSHA256)
+	}
+	if !f.Bump.Auto || src.At == nil {
+		return f, nil
+	}
+	var err error
+	f.Bump, err = planBump(ctx, src, size)
+	return f, err
+}
+
+// planBump decides what an automatic bump would be.
+func planBump(ctx context.Context, src RestoreSource, size int64) (Bump, error) {
+	db, err := mvccdb.Open(src.At, size)
+	if err != nil {
+		return Bump{}, fmt.Errorf("%s: %w", src.Name, err)
+	}
+	keys := newKeyWatch()
+	report, err := db.Check(ctx, mvccdb.CheckOptions{SkipTrailer: true, Watch: keys.watch})
+	if err != nil {
+		return Bump{}, err
+	}
+	r := Restored{Copied: Copied{Report: report}, Kubernetes: keys.prefix()}
+	if err := r.setRevision(Bump{Auto: true}); err != nil {
+		return Bump{}, err
+	}
+	return Bump{By: r.BumpedBy, Compacted: r.Compacted}, nil
+}
