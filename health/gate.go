@@ -14,7 +14,7 @@ import (
 const (
 	defaultGateTimeout = 2 * time.Minute
 	gateInterval       = 500 * time.Millisecond
-	minLockTTL         = time.Minute
+	minLockTTL         = 20 * time.Second
 )
 
 // gate waits until the cluster is as well as it was in facts, and returns

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 // LockKey is the key under which maintenance locks are held in etcd. It lies
@@ -61,13 +63,25 @@ func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration
 		_ = l.closeSession(ctx)
 		switch {
 		case errors.Is(err, concurrency.ErrLocked):
-			return nil, fmt.Errorf("%w: see key %s", ErrLocked, LockKey)
+			return nil, locked(ctx, client)
 		case errors.Is(err, rpctypes.ErrNoSpace):
 			return nil, fmt.Errorf("take lock: %w: %w", ErrNoLease, err)
 		}
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
 	return l, nil
+}
+
+// locked says how long the lock may still be held by a client that was killed.
+func locked(ctx context.Context, client *clientv3.Client) error {
+	err := fmt.Errorf("%w, under the key %s/", ErrLocked, LockKey)
+	first := append(clientv3.WithFirstCreate(), clientv3.WithPrefix())
+	if resp, getErr := client.Get(ctx, LockKey+"/", first...); getErr == nil && len(resp.Kvs) > 0 {
+		if ttl, ttlErr := client.TimeToLive(ctx, clientv3.LeaseID(resp.Kvs[0].Lease)); ttlErr == nil && ttl.TTL > 0 {
+			return hint.With(err, "wait for it; if its client was killed, the lock ends within %d s", ttl.TTL)
+		}
+	}
+	return err
 }
 
 func (l *etcdLock) Lost() <-chan struct{} { return l.session.Done() }
