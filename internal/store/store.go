@@ -123,7 +123,8 @@ func ParseS3(location string) (bucket, prefix string, err error) {
 
 // Copy copies an object between stores under the same key, on the server's
 // side where both ends are buckets of one account. It reports whether it could.
-func Copy(ctx context.Context, from, to Store, key string, opts PutOptions) (serverSide bool, err error) {
+// What passes through here instead passes through check, if that is not nil.
+func Copy(ctx context.Context, from, to Store, key string, check func(io.Reader) io.Reader) (serverSide bool, err error) {
 	src, ok1 := from.(*S3)
 	dst, ok2 := to.(*S3)
 	if ok1 && ok2 && src.sameAccount(dst) {
@@ -137,8 +138,11 @@ func Copy(ctx context.Context, from, to Store, key string, opts PutOptions) (ser
 	if err != nil {
 		return false, err
 	}
-	opts.Size = size
-	_, err = to.Put(ctx, key, body, opts)
+	reader := io.Reader(body)
+	if check != nil {
+		reader = check(reader)
+	}
+	_, err = to.Put(ctx, key, reader, PutOptions{Size: size})
 	return false, errors.Join(err, body.Close())
 }
 

@@ -196,7 +196,7 @@ func TestCopyBetweenStores(t *testing.T) {
 		"bucket to bucket, one store": {s3a, s3b, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			serverSide, err := store.Copy(t.Context(), tc.from, tc.to, "c/x", store.PutOptions{})
+			serverSide, err := store.Copy(t.Context(), tc.from, tc.to, "c/x", nil)
 			if err != nil || serverSide != tc.serverSide {
 				t.Errorf("copy: server side %t, %v; want %t", serverSide, err, tc.serverSide)
 			}

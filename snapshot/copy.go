@@ -1,0 +1,111 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/etcdkit/etcdkit/internal/progress"
+	"github.com/etcdkit/etcdkit/internal/store"
+)
+
+// CopyOptions says what to copy between two repositories.
+type CopyOptions struct {
+	Cluster  string   // "" means all
+	Names    []string // of backups, or latest; none means all
+	Progress progress.Func
+}
+
+// CopiedBackup is what became of one backup.
+type CopiedBackup struct {
+	Name       string `json:"name"`
+	Copied     bool   `json:"copied"` // false: it is there already
+	ServerSide bool   `json:"serverSide"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// CopyBackups copies backups from one repository to another, data first and the
+// manifest last, checking what passes through against the manifest. What is
+// there already is left alone.
+func CopyBackups(ctx context.Context, from, to store.Store, opts CopyOptions) ([]CopiedBackup, error) {
+	if opts.Progress == nil {
+		opts.Progress = progress.Discard
+	}
+	all, err := List(ctx, from, opts.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := choose(all, opts.Names)
+	if err != nil {
+		return nil, err
+	}
+	there, err := List(ctx, to, opts.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]bool{}
+	for _, b := range there {
+		have[b.Name] = b.Problem == ""
+	}
+	var copied []CopiedBackup
+	for i, b := range wanted {
+		c := CopiedBackup{Name: b.Name, Bytes: b.StoredBytes}
+		if !have[b.Name] {
+			if c.ServerSide, err = copyBackup(ctx, from, to, b); err != nil {
+				return copied, fmt.Errorf("copy backup %s: %w", b.Name, err)
+			}
+			c.Copied = true
+		}
+		copied = append(copied, c)
+		opts.Progress(int64(i+1), int64(len(wanted)))
+	}
+	return copied, nil
+}
+
+// choose returns the backups named, or all that can be used.
+func choose(all []*Backup, names []string) ([]*Backup, error) {
+	if len(names) == 0 {
+		return slices.DeleteFunc(slices.Clone(all), func(b *Backup) bool { return b.Problem != "" }), nil
+	}
+	var chosen []*Backup
+	for _, name := range names {
+		b, err := Find(all, name, false)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, b)
+	}
+	return chosen, nil
+}
+
+func copyBackup(ctx context.Context, from, to store.Store, b *Backup) (serverSide bool, err error) {
+	if b.Problem != "" {
+		return false, fmt.Errorf("%w: %s", ErrIncomplete, b.Problem)
+	}
+	check := func(r io.Reader) io.Reader { return &expecting{counted: newCounted(r), manifest: &b.Manifest} }
+	serverSide, err = store.Copy(ctx, from, to, b.key(b.Data), check)
+	if err != nil {
+		return serverSide, err
+	}
+	for _, key := range append(slices.Clone(b.records), b.key(b.Name+manifestSuffix)) {
+		if _, err := store.Copy(ctx, from, to, key, nil); err != nil {
+			return serverSide, err
+		}
+	}
+	return serverSide, nil
+}
+
+// expecting ends with io.EOF only if what passed is what the manifest says.
+type expecting struct {
+	*counted
+	manifest *Manifest
+}
+
+func (e *expecting) Read(p []byte) (int, error) {
+	n, err := e.counted.Read(p)
+	if err == io.EOF && (e.n != e.manifest.StoredBytes || e.sum() != e.manifest.StoredSHA256) { //nolint:errorlint // only the bare EOF is an end
+		return n, fmt.Errorf("%w: its data is not what the manifest describes", ErrIncomplete)
+	}
+	return n, err
+}

@@ -1,0 +1,167 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Policy says which backups of one lineage to keep. Every rule keeps; what no
+// rule keeps is dropped.
+type Policy struct {
+	Last, Hourly, Daily, Weekly, Monthly, Yearly int
+
+	Within   time.Duration // keep all that are younger
+	MaxSize  int64         // bytes; older ones go when what the rules keep is larger
+	ByMember bool          // count each member's backups apart
+}
+
+// ErrPolicy tells that a policy would keep nothing, or makes no sense.
+var ErrPolicy = errors.New("no rule says what to keep")
+
+// IsZero reports whether nothing at all is asked for.
+func (p Policy) IsZero() bool { return p == Policy{} || p == Policy{ByMember: true} }
+
+// Validate refuses a policy without a rule.
+func (p Policy) Validate() error {
+	for _, n := range []int64{int64(p.Last), int64(p.Hourly), int64(p.Daily), int64(p.Weekly), int64(p.Monthly), int64(p.Yearly), int64(p.Within), p.MaxSize} {
+		if n < 0 {
+			return errors.New("a rule of what to keep is negative")
+		}
+	}
+	if p.IsZero() {
+		return ErrPolicy
+	}
+	return nil
+}
+
+// Decision is what is to happen to one backup, and why.
+type Decision struct {
+	Backup  *Backup  `json:"backup"`
+	Keep    bool     `json:"keep"`
+	Reasons []string `json:"reasons"`
+	Deleted bool     `json:"deleted"`
+}
+
+func (d *Decision) keep(reason string) {
+	d.Keep = true
+	d.Reasons = append(d.Reasons, reason)
+}
+
+func (d *Decision) drop(reason string) {
+	d.Keep = false
+	d.Reasons = []string{reason}
+}
+
+// Split decides about the backups of one lineage, given and returned oldest
+// first. The newest good one is always kept.
+func (p Policy) Split(all []*Backup, now time.Time) []*Decision {
+	decisions := make([]*Decision, len(all))
+	for i, b := range all {
+		decisions[i] = &Decision{Backup: b}
+	}
+	groups := map[string][]*Decision{}
+	for _, d := range slices.Backward(decisions) { // newest first
+		member := ""
+		if p.ByMember {
+			member = d.Backup.MemberID
+		}
+		groups[member] = append(groups[member], d)
+	}
+	for _, group := range groups {
+		p.apply(group, now)
+	}
+	p.protectNewest(decisions)
+	p.limitSize(decisions)
+	for _, d := range decisions {
+		if !d.Keep && len(d.Reasons) == 0 {
+			d.drop("no rule keeps it")
+		}
+	}
+	return decisions
+}
+
+// apply marks what the rules keep of one group, which is newest first. Only
+// good backups count: one that cannot be relied on takes nobody's place.
+func (p Policy) apply(group []*Decision, now time.Time) {
+	for _, r := range p.rules() {
+		kept, last := 0, ""
+		for _, d := range group {
+			period := r.period(d.Backup.CreatedAt.UTC())
+			if !d.Backup.Good() || kept >= r.count || (period == last && kept > 0) {
+				continue
+			}
+			kept, last = kept+1, period
+			d.keep(fmt.Sprintf("%s %d of %d", r.name, kept, r.count))
+		}
+	}
+	for _, d := range group {
+		if p.Within > 0 && now.Sub(d.Backup.CreatedAt) < p.Within {
+			d.keep("within " + p.Within.String())
+		}
+	}
+}
+
+// rule keeps the newest backup of each of the last count periods.
+type rule struct {
+	name   string
+	count  int
+	period func(time.Time) string
+}
+
+func (p Policy) rules() []rule {
+	return []rule{
+		{"last", p.Last, func(t time.Time) string { return t.String() }},
+		{"hourly", p.Hourly, func(t time.Time) string { return t.Format("2006010215") }},
+		{"daily", p.Daily, func(t time.Time) string { return t.Format("20060102") }},
+		{"weekly", p.Weekly, func(t time.Time) string {
+			year, week := t.ISOWeek()
+			return fmt.Sprint(year, "-", week)
+		}},
+		{"monthly", p.Monthly, func(t time.Time) string { return t.Format("200601") }},
+		{"yearly", p.Yearly, func(t time.Time) string { return t.Format("2006") }},
+	}
+}
+
+// protectNewest keeps the newest good backup whatever the rules say, and what
+// is younger still: it may be all that there is.
+func (p Policy) protectNewest(decisions []*Decision) {
+	for _, d := range slices.Backward(decisions) {
+		if d.Backup.Good() {
+			d.keep("newest good one")
+			return
+		}
+		d.keep("no good one is younger")
+	}
+}
+
+// limitSize drops the oldest of what is kept until the rest fits. What was
+// kept as newest stays.
+func (p Policy) limitSize(decisions []*Decision) {
+	if p.MaxSize <= 0 {
+		return
+	}
+	total, protected := int64(0), true
+	for _, d := range slices.Backward(decisions) {
+		if !d.Keep && p.onlySize() {
+			d.keep("fits")
+		}
+		if !d.Keep {
+			continue
+		}
+		total += d.Backup.StoredBytes
+		if total > p.MaxSize && !protected {
+			d.drop("together with the younger ones it is larger than the size allowed")
+			total -= d.Backup.StoredBytes
+		}
+		if d.Backup.Good() {
+			protected = false
+		}
+	}
+}
+
+// onlySize reports whether the size is the only rule, so that what fits stays.
+func (p Policy) onlySize() bool {
+	return p == Policy{MaxSize: p.MaxSize, ByMember: p.ByMember}
+}
