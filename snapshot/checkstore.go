@@ -16,8 +16,8 @@ import (
 // need.
 var ErrStoreLacks = errors.New("the store lacks what backups need")
 
-// probeFolder holds the objects of CheckStore. No backup's name begins so.
-const probeFolder = "etcdkit-check-store/"
+// probePrefix begins the names of CheckStore's objects. No backup's does.
+const probePrefix = "etcdkit-check-store-"
 
 // errProbe breaks an upload on purpose.
 var errProbe = errors.New("upload broken on purpose")
@@ -26,7 +26,7 @@ var errProbe = errors.New("upload broken on purpose")
 // of its own, and removes them. Every step is tried, whatever became of those
 // before; an error means that the store was not reached at all.
 func CheckStore(ctx context.Context, repo store.Store, now func() time.Time) ([]Check, error) {
-	c := &storeCheck{ctx: ctx, repo: repo, now: now, key: probeFolder + newRun() + newRun()}
+	c := &storeCheck{ctx: ctx, repo: repo, now: now, key: probePrefix + newRun() + newRun()}
 	small, large := []byte("etcdkit"), make([]byte, store.MinPartSize+1)
 	c.step("put", func() error { return c.put(c.key, bytes.NewReader(small)) })
 	if c.err != nil {
@@ -38,7 +38,7 @@ func CheckStore(ctx context.Context, repo store.Store, now func() time.Time) ([]
 	c.step("multipart get", func() error { return c.get(c.key+"-large", large) })
 	c.step("abort", c.abort)
 	c.step("list uploads", func() error {
-		_, err := repo.Uploads(ctx, probeFolder)
+		_, err := repo.Uploads(ctx, probePrefix)
 		return err
 	})
 	c.step("delete", func() error {
@@ -102,7 +102,7 @@ func (c *storeCheck) get(key string, want []byte) error {
 }
 
 func (c *storeCheck) list(key string) error {
-	objects, err := c.repo.List(c.ctx, probeFolder)
+	objects, err := c.repo.List(c.ctx, probePrefix)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,16 @@ type Client interface {
 type Source struct {
 	Endpoints []string
 	Dial      func(ctx context.Context, endpoint string) (Client, error)
+	// Explain, if set, says why a member cannot be used.
+	Explain func(ctx context.Context, endpoint string, err error) error
+}
+
+// blame says what is wrong with a member.
+func (s Source) blame(ctx context.Context, endpoint string, err error) *MemberError {
+	if s.Explain != nil {
+		err = s.Explain(ctx, endpoint, err)
+	}
+	return &MemberError{endpoint, err}
 }
 
 // candidate is a member as it answered when it was asked.
@@ -61,6 +71,9 @@ func (s Source) candidates(ctx context.Context) (usable, failed []*candidate, er
 		wg.Go(func() { all[i] = s.ask(ctx, endpoint) })
 	}
 	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, errors.Join(err, closeAll(all))
+	}
 	clusters := map[string]string{}
 	for _, c := range all {
 		if c.err != nil {
@@ -73,9 +86,6 @@ func (s Source) candidates(ctx context.Context) (usable, failed []*candidate, er
 	if len(clusters) > 1 {
 		err := fmt.Errorf("save snapshot: the endpoints are of different clusters: %s", describe(clusters))
 		return nil, nil, errors.Join(hint.With(err, "name the members of one cluster in --endpoints"), closeAll(usable))
-	}
-	if ctx.Err() != nil {
-		return nil, nil, errors.Join(context.Cause(ctx), closeAll(usable))
 	}
 	slices.SortStableFunc(usable, better)
 	return usable, failed, nil
@@ -192,6 +202,12 @@ type MemberError struct {
 	Err      error
 }
 
-func (e *MemberError) Error() string { return e.Endpoint + ": " + e.Err.Error() }
+func (e *MemberError) Error() string {
+	text := e.Err.Error()
+	if strings.HasPrefix(text, e.Endpoint) {
+		return text
+	}
+	return e.Endpoint + ": " + text
+}
 
 func (e *MemberError) Unwrap() error { return e.Err }

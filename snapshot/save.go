@@ -21,6 +21,7 @@ const (
 
 // Causes of a save that did not happen.
 var (
+	ErrOptions  = errors.New("wrong options")
 	ErrNoMember = errors.New("no member gave a snapshot")
 	ErrTooLong  = errors.New("the save took longer than --max-duration")
 )
@@ -64,16 +65,18 @@ func (o SaveOptions) plan() (SaveOptions, error) {
 		o.Progress = progress.Discard
 	}
 	if o.LimitUpload > 0 && o.Stage == "" && !o.HoldStream {
-		return o, hint.With(errors.New("a limited upload would keep a read transaction open in etcd for as long as it takes"),
+		return o, hint.With(fmt.Errorf("%w: a limited upload would keep a read transaction open in etcd for as long as it takes", ErrOptions),
 			"give --stage DIR to take the snapshot first, or --hold-stream to accept that")
 	}
 	for key := range o.Labels {
 		if !validLabel(key) {
-			return o, fmt.Errorf("label %q: a key has up to 63 letters, digits, '.', '_', '-' and '/'", key)
+			return o, fmt.Errorf("%w: label %q: a key has up to 63 letters, digits, '.', '_', '-' and '/'", ErrOptions, key)
 		}
 	}
-	_, err := ParseCompression(o.Compression)
-	return o, err
+	if _, err := ParseCompression(o.Compression); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return o, nil
 }
 
 // Saved is the outcome of a save.
@@ -107,7 +110,7 @@ func (s Source) take(ctx context.Context, opts SaveOptions, run string, put sink
 	defer func() { err = errors.Join(err, closeAll(usable)) }()
 	saved = &Saved{}
 	for _, c := range failed {
-		saved.Failed = append(saved.Failed, &MemberError{c.endpoint, c.err})
+		saved.Failed = append(saved.Failed, s.blame(ctx, c.endpoint, c.err))
 	}
 	for _, c := range usable {
 		if put.skip != nil {
@@ -152,7 +155,7 @@ func (s *Saved) warn(c *candidate) {
 func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put sink) (*Manifest, error) {
 	start := opts.Now().UTC()
 	m := &Manifest{
-		Schema: Schema, CreatedAt: start.Truncate(time.Second),
+		Schema: Schema, CreatedAt: start.Truncate(time.Millisecond),
 		ClusterID: id(c.status.Header.GetClusterId()), MemberID: id(c.status.Header.GetMemberId()), MemberName: c.name(ctx),
 		Endpoint: c.endpoint, Quorum: c.quorum, EtcdVersion: c.status.Version, StorageVersion: c.status.StorageVersion,
 		RevisionBefore: c.revision, Compression: opts.Compression, Recipients: opts.names(), Labels: maps.Clone(opts.Labels),

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,6 +19,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
@@ -55,11 +57,15 @@ func source(endpoints ...string) snapshot.Source {
 	return snapshot.Source{Endpoints: endpoints, Dial: dial}
 }
 
-func opener(t *testing.T, ids ...age.Identity) snapshot.OpenOptions {
-	t.Helper()
+// opener opens repositories; those in buckets at endpoint.
+func opener(endpoint string, ids ...age.Identity) snapshot.OpenOptions {
 	return snapshot.OpenOptions{Identities: ids, OpenStore: func(ctx context.Context, location string) (store.Store, error) {
-		return store.Open(ctx, location, s3Options())
+		return store.Open(ctx, location, s3Options(endpoint))
 	}}
+}
+
+func s3Options(endpoint string) store.S3Options {
+	return store.S3Options{Endpoint: endpoint, RetryFor: time.Second, StallTimeout: 10 * time.Second}
 }
 
 // readAll opens a source and reads the snapshot in it.
@@ -89,12 +95,14 @@ func keysIn(t *testing.T, data []byte) int {
 
 func TestSavedBackupsComeBackFromEveryKindOfTarget(t *testing.T) {
 	const keys = 50
+	server := s3test.Start(t, s3test.Options{})
+	server.Setenv(t)
 	c := cluster(t, 1, keys)
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	locations := map[string]string{"folder": filepath.Join(t.TempDir(), "repo") + "/", "s3": bucketURL(t) + "prod/"}
+	locations := map[string]string{"folder": filepath.Join(t.TempDir(), "repo") + "/", "s3": "s3://" + server.Bucket(t) + "/prod/"}
 	for where, location := range locations {
 		for how, codec := range map[string]snapshot.Codec{
 			"plain":                    {},
@@ -104,7 +112,7 @@ func TestSavedBackupsComeBackFromEveryKindOfTarget(t *testing.T) {
 		} {
 			t.Run(where+" "+how, func(t *testing.T) {
 				location := location + strings.ReplaceAll(how, " ", "-") + "/"
-				repo, err := store.Open(t.Context(), location, s3Options())
+				repo, err := store.Open(t.Context(), location, s3Options(server.URL))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +121,7 @@ func TestSavedBackupsComeBackFromEveryKindOfTarget(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, name := range []string{"", "latest", saved.Manifest.Name, saved.Manifest.ClusterID + "/latest"} {
-					data, o, err := readAll(t, location+name, opener(t, identity))
+					data, o, err := readAll(t, location+name, opener(server.URL, identity))
 					if err != nil {
 						t.Fatalf("read %q: %v", name, err)
 					}
@@ -140,7 +148,7 @@ func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
 	if err != nil || keysIn(t, raw) != 3 {
 		t.Errorf("the file: %v", err)
 	}
-	data, o, err := readAll(t, file, opener(t))
+	data, o, err := readAll(t, file, opener(""))
 	if err != nil || !bytes.Equal(data, raw) || o.Manifest == nil || o.Manifest.Name != saved.Manifest.Name {
 		t.Errorf("open: %v", err)
 	}
@@ -220,7 +228,7 @@ func TestE09DamageIsFoundWhileReading(t *testing.T) {
 			if err := os.WriteFile(file, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := readAll(t, file, opener(t)); !errors.Is(err, snapshot.ErrIncomplete) {
+			if _, _, err := readAll(t, file, opener("")); !errors.Is(err, snapshot.ErrIncomplete) {
 				t.Errorf("got %v, want ErrIncomplete", err)
 			}
 		})
@@ -237,7 +245,7 @@ func TestAnEncryptedBackupNeedsItsIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, ids := range map[string][]age.Identity{"none": nil, "another": {wrong}} {
-		if _, _, err := readAll(t, file, opener(t, ids...)); !errors.Is(err, snapshot.ErrNoIdentity) {
+		if _, _, err := readAll(t, file, opener("", ids...)); !errors.Is(err, snapshot.ErrNoIdentity) {
 			t.Errorf("%s: %v, want ErrNoIdentity", name, err)
 		}
 	}

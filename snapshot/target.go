@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
@@ -37,6 +38,9 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 		return nil, err
 	}
 	folder, file := store.NewFolder(filepath.Dir(name)), filepath.Base(name)
+	if _, err := os.Stat(filepath.Dir(name)); err != nil {
+		return nil, hint.With(fmt.Errorf("save snapshot: %w", err), "make that folder, or correct the path")
+	}
 	saved, err := src.take(ctx, opts, newRun(), sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
 		m.Data = file
 		_, err := folder.Put(ctx, file, r, opts.putOptions(m, size))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -21,7 +22,7 @@ func explainFile(what string, err error) error {
 		cause = path.Err // the path is in what already
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(what, "write "):
 		return fmt.Errorf("%s: %w", what, ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):
 		return hint.With(fmt.Errorf("%s: %w", what, ErrDenied), "check owner and mode of the folder, or run as the user that owns it")

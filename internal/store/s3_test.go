@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 )
 
 // quick are options that do not make a test of a broken store wait.
@@ -148,9 +149,9 @@ func TestNetworkErrorsNameTheFlag(t *testing.T) {
 }
 
 // front is a proxy before the real server that may answer by itself.
-func front(t *testing.T, first func(w http.ResponseWriter, r *http.Request) (handled bool)) string {
+func front(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter, r *http.Request) (handled bool)) string {
 	t.Helper()
-	target, err := url.Parse(serverURL(t))
+	target, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +170,9 @@ func front(t *testing.T, first func(w http.ResponseWriter, r *http.Request) (han
 
 // E94, k3s-io/k3s#13087: an upload is tried again.
 func TestE94FailuresThatPassAreRetried(t *testing.T) {
+	server := startS3(t)
 	var n atomic.Int32
-	opts := quick(front(t, func(w http.ResponseWriter, _ *http.Request) bool {
+	opts := quick(front(t, server, func(w http.ResponseWriter, _ *http.Request) bool {
 		if n.Add(1)%3 != 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
@@ -178,7 +180,7 @@ func TestE94FailuresThatPassAreRetried(t *testing.T) {
 		return false
 	}))
 	opts.RetryFor = 20 * time.Second
-	s := open(t, bucketURL(t)+"retried/", opts)
+	s := open(t, bucketURL(t, server)+"retried/", opts)
 	data := random(t, 2*store.MinPartSize+7)
 	if _, err := s.Put(t.Context(), "x", bytes.NewReader(data), store.PutOptions{PartSize: store.MinPartSize}); err != nil {
 		t.Fatal(err)
@@ -190,6 +192,7 @@ func TestE94FailuresThatPassAreRetried(t *testing.T) {
 
 // E86, fleetdm/fleet#47850: some stores refuse the newer checksums.
 func TestE86AStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
+	server := startS3(t)
 	for name, tc := range map[string]struct {
 		mode    string
 		refused func(h http.Header) bool
@@ -200,7 +203,7 @@ func TestE86AStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
 		"asked for and not had": {"crc32c", func(h http.Header) bool { return hasChecksum(h) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts := quick(front(t, func(w http.ResponseWriter, r *http.Request) bool {
+			opts := quick(front(t, server, func(w http.ResponseWriter, r *http.Request) bool {
 				if !tc.refused(r.Header) {
 					return false
 				}
@@ -210,7 +213,7 @@ func TestE86AStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
 				return true
 			}))
 			opts.Checksum = tc.mode
-			s := open(t, bucketURL(t)+"e86/"+strings.ReplaceAll(name, " ", "-")+"/", opts)
+			s := open(t, bucketURL(t, server)+"e86/"+strings.ReplaceAll(name, " ", "-")+"/", opts)
 			data := random(t, store.MinPartSize+7)
 			for _, part := range []int{10, len(data)} {
 				_, err := s.Put(t.Context(), "x", bytes.NewReader(data[:part]), store.PutOptions{PartSize: store.MinPartSize})
@@ -232,9 +235,10 @@ func hasChecksum(h http.Header) bool {
 }
 
 func TestEveryChecksumModeIsAcceptedByARealStore(t *testing.T) {
+	server := startS3(t)
 	for _, mode := range []string{"auto", "crc32c", "sha256", "md5", "none"} {
 		t.Run(mode, func(t *testing.T) {
-			s := open(t, bucketURL(t)+mode+"/", store.S3Options{Endpoint: serverURL(t), Checksum: mode})
+			s := open(t, bucketURL(t, server)+mode+"/", store.S3Options{Endpoint: server.URL, Checksum: mode})
 			data := random(t, store.MinPartSize+7)
 			for _, n := range []int{10, len(data)} {
 				if _, err := s.Put(t.Context(), "x", bytes.NewReader(data[:n]), store.PutOptions{PartSize: store.MinPartSize}); err != nil {
@@ -248,6 +252,7 @@ func TestEveryChecksumModeIsAcceptedByARealStore(t *testing.T) {
 // E92, rancher/rancher#39987; versitygw implements no server-side encryption,
 // so the headers are looked at on their way.
 func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
+	server := startS3(t)
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, random(t, 32), 0o600); err != nil {
 		t.Fatal(err)
@@ -261,7 +266,7 @@ func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 			name, value, _ := strings.Cut(header, ": ")
 			var mu sync.Mutex
 			seen := map[string]bool{}
-			opts := quick(front(t, func(_ http.ResponseWriter, r *http.Request) bool {
+			opts := quick(front(t, server, func(_ http.ResponseWriter, r *http.Request) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -273,7 +278,7 @@ func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 				return false
 			}))
 			opts.SSE = sse
-			s := open(t, bucketURL(t)+"sse/", opts)
+			s := open(t, bucketURL(t, server)+"sse/", opts)
 			for _, n := range []int{1, store.MinPartSize + 1} {
 				_, _ = s.Put(t.Context(), "x", bytes.NewReader(make([]byte, n)), store.PutOptions{PartSize: store.MinPartSize})
 			}

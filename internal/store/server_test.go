@@ -1,21 +1,16 @@
 package store_test
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/store"
-	"github.com/etcdkit/etcdkit/internal/testing/reference"
+	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 )
 
 func clearCredentials(t *testing.T) {
+	t.Helper()
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"} {
 		t.Setenv(name, "")
 	}
@@ -25,68 +20,33 @@ func clearCredentials(t *testing.T) {
 }
 
 func setCredentials(t *testing.T) {
+	t.Helper()
 	clearCredentials(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "test-key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
 }
 
+<<<<<<< HEAD
 var server struct{ url, dir string } // one server for all tests of the package
 
 func serverURL(t *testing.T) string {
+=======
+// startS3 starts a server whose account is in the environment.
+func startS3(t *testing.T) *s3test.Server {
+>>>>>>> 314c620 (Back up, list, verify, prune, copy and judge backups from the command line)
 	t.Helper()
-	setCredentials(t)
-	return server.url
+	s := s3test.Start(t, s3test.Options{})
+	s.Setenv(t)
+	return s
 }
 
-// bucketURL makes a new bucket.
-func bucketURL(t *testing.T) string {
+func bucketURL(t *testing.T, s *s3test.Server) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(server.dir, "bucket-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "s3://" + filepath.Base(dir) + "/"
+	return "s3://" + s.Bucket(t) + "/"
 }
 
-func openS3(t *testing.T, prefix string) store.Store {
+// openS3 opens a repository in a new bucket.
+func openS3(t *testing.T, s *s3test.Server, prefix string) store.Store {
 	t.Helper()
-	return open(t, bucketURL(t)+prefix, store.S3Options{Endpoint: serverURL(t), RetryFor: time.Second})
-}
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	program, err := reference.Build(context.Background(), reference.Versitygw)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if server.dir, err = os.MkdirTemp("", "etcdkit-s3-*"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(server.dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	cmd := exec.Command(program, "--port", addr, "--access", "test-key", "--secret", "test-secret", "--quiet", "posix", server.dir)
-	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	server.url = "http://" + addr
-	for range 600 {
-		if resp, err := http.Get(server.url); err == nil {
-			_ = resp.Body.Close()
-			return m.Run()
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	fmt.Fprintln(os.Stderr, "versitygw did not start")
-	return 1
+	return open(t, bucketURL(t, s)+prefix, store.S3Options{Endpoint: s.URL, RetryFor: time.Second})
 }

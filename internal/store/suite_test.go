@@ -20,7 +20,7 @@ import (
 func backends(t *testing.T) map[string]store.Store {
 	return map[string]store.Store{
 		"folder": store.NewFolder(filepath.Join(t.TempDir(), "repo")),
-		"s3":     openS3(t, "repo/"),
+		"s3":     openS3(t, startS3(t), "repo/"),
 	}
 }
 
@@ -181,7 +181,8 @@ func TestDeleteAndWhatIsMissing(t *testing.T) {
 }
 
 func TestCopyBetweenStores(t *testing.T) {
-	s3a, s3b := openS3(t, "a/"), openS3(t, "b/")
+	server := startS3(t)
+	s3a, s3b := openS3(t, server, "a/"), openS3(t, server, "b/")
 	folder := store.NewFolder(t.TempDir())
 	data := random(t, 100_000)
 	put(t, s3a, "c/x", data)
@@ -192,7 +193,7 @@ func TestCopyBetweenStores(t *testing.T) {
 	}{
 		"folder to folder":            {folder, store.NewFolder(t.TempDir()), false},
 		"bucket to folder":            {s3a, store.NewFolder(t.TempDir()), false},
-		"folder to bucket":            {folder, openS3(t, "from-folder/"), false},
+		"folder to bucket":            {folder, openS3(t, server, "from-folder/"), false},
 		"bucket to bucket, one store": {s3a, s3b, true},
 	} {
 		t.Run(name, func(t *testing.T) {

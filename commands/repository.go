@@ -1,0 +1,227 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/config"
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// repoFlags are the flags of commands that use a repository.
+type repoFlags struct {
+	store.S3Options
+	encryptTo []string
+	identity  []string
+	keep      keepFlags
+	set       *pflag.FlagSet
+}
+
+// bindS3 defines how to reach a bucket; prefix tells the flags of a second
+// repository from those of the first.
+func (f *repoFlags) bindS3(cmd *cobra.Command, prefix string) {
+	f.set = cmd.Flags()
+	o, fs := &f.S3Options, f.set
+	fs.StringVar(&o.Endpoint, prefix+"s3-endpoint", "", "URL of the S3 service (default AWS)")
+	fs.StringVar(&o.Region, prefix+"s3-region", "", "region of the bucket")
+	fs.StringVar(&o.Addressing, prefix+"s3-addressing", "auto", "where the bucket stands in requests: auto, path, dns")
+	fs.StringVar(&o.CAFile, prefix+"s3-ca-file", "", "PEM file with the service's certificate authority")
+	fs.BoolVar(&o.InsecureSkipVerify, prefix+"s3-insecure-skip-verify", false, "do not verify the service's certificate")
+	fs.StringVar(&o.Checksum, prefix+"s3-checksum", "auto", "checksum of uploads: auto, crc32c, sha256, md5, none")
+	fs.StringVar(&o.SSE, prefix+"s3-sse", "", "server-side encryption: s3, kms:KEYID or c:FILE with a key")
+	fs.StringVar(&o.Profile, prefix+"s3-profile", "", "profile of the AWS configuration files to use alone")
+	fs.StringVar(&o.Proxy, prefix+"s3-proxy", "", "URL of a proxy, or none (default from the environment)")
+	fs.DurationVar(&o.RetryFor, prefix+"s3-retry-for", store.DefaultRetryFor, "how long to repeat a request that fails in a way that may pass")
+	for _, name := range []string{"endpoint", "region", "addressing", "ca-file", "insecure-skip-verify", "checksum", "sse", "profile", "proxy", "retry-for"} {
+		config.Env(fs, prefix+"s3-"+name)
+	}
+}
+
+// bindIdentity defines what decrypts backups.
+func (f *repoFlags) bindIdentity() {
+	f.set.StringSliceVar(&f.identity, "identity", nil, "file with an age identity that decrypts backups; may be repeated")
+	config.Env(f.set, "identity")
+}
+
+// bindEncryption defines what encrypts backups.
+func (f *repoFlags) bindEncryption() {
+	f.set.StringSliceVar(&f.encryptTo, "encrypt-to", nil, "age recipient to encrypt to, or a file of them; may be repeated")
+	config.Env(f.set, "encrypt-to")
+}
+
+// repositoryKeys are the settings of a repository in the configuration file,
+// in lower case as viper keeps them, and the flags that win over them.
+func repositoryKeys() map[string]string {
+	return map[string]string{
+		"endpoint": "s3-endpoint", "region": "s3-region", "addressing": "s3-addressing", "ca": "s3-ca-file",
+		"insecureskipverify": "s3-insecure-skip-verify", "checksum": "s3-checksum", "sse": "s3-sse", "profile": "s3-profile",
+		"proxy": "s3-proxy", "encryptto": "encrypt-to", "identity": "identity",
+		"keeplast": "keep-last", "keephourly": "keep-hourly", "keepdaily": "keep-daily", "keepweekly": "keep-weekly",
+		"keepmonthly": "keep-monthly", "keepyearly": "keep-yearly", "keepwithin": "keep-within", "maxsize": "max-size",
+	}
+}
+
+// isRepository reports whether a target names a repository, and not a file.
+func isRepository(target string) bool {
+	return store.IsS3(target) || strings.HasPrefix(target, "@") || strings.HasSuffix(target, "/") || strings.HasSuffix(target, string(os.PathSeparator))
+}
+
+// locate resolves @NAME to the repository's location and takes its settings
+// from the configuration file where no flag or variable gave one.
+func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) {
+	rest, named := strings.CutPrefix(location, "@")
+	if !named {
+		return location, nil
+	}
+	name, below, _ := strings.Cut(rest, "/")
+	settings, ok := a.Global.File.Repositories[strings.ToLower(name)]
+	if !ok {
+		names := slices.Sorted(maps.Keys(a.Global.File.Repositories))
+		return "", cli.Usage(hint.With(fmt.Errorf("repository @%s is not in the configuration file", name), "it has: %s", strings.Join(names, ", ")))
+	}
+	keys, url := repositoryKeys(), ""
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if key == "url" {
+			url = fmt.Sprint(settings[key])
+			continue
+		}
+		flag, known := keys[key]
+		if !known {
+			return "", cli.Usage(hint.With(fmt.Errorf("repository @%s: unknown key %q", name, key), "the keys are url, %s", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
+		}
+		if err := f.fill(prefix+flag, settings[key]); err != nil {
+			return "", cli.Usage(fmt.Errorf("repository @%s: %s: %w", name, key, err))
+		}
+	}
+	if url == "" {
+		return "", cli.Usagef("repository @%s has no url", name)
+	}
+	return strings.TrimSuffix(url, "/") + "/" + below, nil
+}
+
+// fill sets a flag that still has its default. One that the command does not
+// have means nothing to it.
+func (f *repoFlags) fill(name string, value any) error {
+	flag := f.set.Lookup(name)
+	if flag == nil || flag.Changed || flag.Value.String() != flag.DefValue {
+		return nil
+	}
+	list, isList := flag.Value.(pflag.SliceValue)
+	values, many := value.([]any)
+	switch {
+	case isList && many:
+		var all []string
+		for _, v := range values {
+			all = append(all, fmt.Sprint(v))
+		}
+		return list.Replace(all)
+	case isList:
+		return list.Replace([]string{fmt.Sprint(value)})
+	}
+	return flag.Value.Set(fmt.Sprint(value))
+}
+
+// open opens the repository at a location that locate has resolved.
+func (f *repoFlags) open(ctx context.Context, a *app.App, location string) (store.Store, error) {
+	opts := f.S3Options
+	if opts.Region == "" {
+		opts.Region = cmp.Or(a.Getenv("AWS_REGION"), a.Getenv("AWS_DEFAULT_REGION"))
+	}
+	if opts.Endpoint == "" {
+		opts.Endpoint = cmp.Or(a.Getenv("AWS_ENDPOINT_URL_S3"), a.Getenv("AWS_ENDPOINT_URL"))
+	}
+	opts.MetadataEndpoint = a.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+	s, err := store.Open(ctx, location, opts)
+	return s, storeKind(err)
+}
+
+// repository resolves and opens a repository.
+func (f *repoFlags) repository(ctx context.Context, a *app.App, location string) (store.Store, error) {
+	location, err := f.locate(a, location, "")
+	if err != nil {
+		return nil, err
+	}
+	return f.open(ctx, a, location)
+}
+
+// storeKind gives errors of backups and their stores their exit code.
+func storeKind(err error) error {
+	if errors.Is(err, store.ErrConfig) || errors.Is(err, snapshot.ErrOptions) {
+		return cli.Usage(err)
+	}
+	return err
+}
+
+// unreachable gives errors of a command that judges a repository theirs: what
+// could not be looked at is not judged.
+func unreachable(err error) error {
+	if err == nil || errors.Is(err, cli.ErrUsage) || errors.Is(err, cli.ErrVerdict) {
+		return err
+	}
+	if err := storeKind(err); errors.Is(err, cli.ErrUsage) {
+		return err
+	}
+	return cli.CannotTell(err)
+}
+
+// identities reads the identity files.
+func (f *repoFlags) identities() ([]age.Identity, error) {
+	var all []age.Identity
+	for _, name := range f.identity {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, cli.Usage(fmt.Errorf("read identity: %w", err))
+		}
+		ids, err := snapshot.ParseIdentities(raw)
+		if err != nil {
+			return nil, cli.Usage(hint.With(fmt.Errorf("identity file %s: %w", name, err), "make one with age-keygen"))
+		}
+		all = append(all, ids...)
+	}
+	return all, nil
+}
+
+// recipients parses --encrypt-to: recipients, or files of them.
+func (f *repoFlags) recipients() ([]age.Recipient, error) {
+	var all []age.Recipient
+	for _, value := range f.encryptTo {
+		raw := []byte(value)
+		if !strings.HasPrefix(value, "age1") {
+			var err error
+			if raw, err = os.ReadFile(value); err != nil {
+				return nil, cli.Usage(hint.With(fmt.Errorf("--encrypt-to: %w", err), "a recipient begins with age1, anything else is a file of recipients"))
+			}
+		}
+		some, err := snapshot.ParseRecipients(raw)
+		if err != nil {
+			return nil, cli.Usage(fmt.Errorf("--encrypt-to: %w", err))
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// stateDir is where runs leave their files.
+func stateDir(a *app.App) string {
+	switch dir, home := a.Getenv("XDG_STATE_HOME"), a.Getenv("HOME"); {
+	case dir != "":
+		return dir + "/etcdkit/runs"
+	case home != "" && home != "/":
+		return home + "/.local/state/etcdkit/runs"
+	}
+	return "/var/lib/etcdkit/runs"
+}

@@ -1,0 +1,308 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
+	"github.com/etcdkit/etcdkit/internal/progress"
+	"github.com/etcdkit/etcdkit/internal/store"
+	toolversion "github.com/etcdkit/etcdkit/internal/version"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// saveFlags are the flags of snapshot save as they are typed.
+type saveFlags struct {
+	repoFlags
+	snapshot.SaveOptions
+	telling
+	cluster   bool
+	limit     byteSize
+	partSize  byteSize
+	labels    []string
+	lockUntil string
+	stale     longDuration
+}
+
+func newSnapshotSaveCmd(a *app.App) *cobra.Command {
+	f := &saveFlags{}
+	cmd := &cobra.Command{
+		Use:   "save TARGET",
+		Short: "Take a backup, checked while it streams, to a file, a folder, S3 or a pipe",
+		Long: `Streams a snapshot to TARGET: a file, a folder ending in /, s3://BUCKET/PREFIX/,
+@NAME of a configured repository, or - for standard output. Of several endpoints
+it takes a follower that serves linearizable reads, and the next one if that
+fails. Nothing is staged on disk unless told, nothing broken is ever stored: the
+SHA-256 at the snapshot's end is checked before the upload is completed.
+
+In a folder or bucket, what killed runs left is removed first, and with --keep-*
+older backups are pruned after success.
+
+Exit codes: 0 saved; 1 not saved, or saved but not pruned or locked; 2 wrong
+usage or configuration.`,
+		Example: "  etcdkit snapshot save backup.db\n" +
+			"  etcdkit snapshot save s3://backups/prod/ --compress zstd --encrypt-to age1... --keep-daily 14 --keep-weekly 8\n" +
+			"  etcdkit snapshot save - | ssh vault 'cat > etcd.db'",
+		Args: cobra.ExactArgs(1),
+		RunE: a.Run(func(ctx context.Context, args []string) error { return runSnapshotSave(ctx, a, f, args[0]) }),
+	}
+	f.bindS3(cmd, "")
+	f.bindEncryption()
+	f.keep.bind(cmd.Flags())
+	f.telling.bind(cmd.Flags())
+	fs := cmd.Flags()
+	fs.BoolVar(&f.cluster, "cluster", false, "consider every member of the cluster, not only the endpoints given")
+	fs.StringVar(&f.Compression, "compress", "", "compress: zstd, or zstd:1 to zstd:22")
+	fs.StringArrayVar(&f.labels, "label", nil, "note KEY=VALUE in the manifest; may be repeated")
+	fs.BoolVar(&f.SkipUnchanged, "skip-unchanged", false, "leave a small record instead if no revision was made since the last backup")
+	fs.StringVar(&f.Stage, "stage", "", "take the snapshot into this folder first, then upload it")
+	fs.Var(&f.limit, "limit-upload", "bytes a second to upload at most, such as 20MiB; needs --stage or --hold-stream")
+	fs.BoolVar(&f.HoldStream, "hold-stream", false, "let a limited upload keep etcd's snapshot stream open")
+	fs.Var(&f.partSize, "part-size", "size of the parts of an upload (default by the size of the database)")
+	fs.IntVar(&f.Parallel, "parallel", store.DefaultParallel, "parts to upload at once")
+	fs.StringVar(&f.lockUntil, "lock-until", "", "protect the backup from deletion until then: a date, a time, or from now on such as 30d")
+	fs.BoolVar(&f.Lock.LegalHold, "legal-hold", false, "protect the backup from deletion until the hold is taken off")
+	fs.DurationVar(&f.StallTimeout, "stall-timeout", snapshot.DefaultStallTimeout, "give a member up when no byte came from it for so long")
+	fs.DurationVar(&f.MaxDuration, "max-duration", snapshot.DefaultMaxDuration, "give up when the snapshot takes longer: it holds a read transaction in etcd")
+	fs.Var(&f.stale, "stale-after", "age at which leftovers of other machines are removed (default 24h)")
+	return cmd
+}
+
+func runSnapshotSave(ctx context.Context, a *app.App, f *saveFlags, target string) (err error) {
+	start := a.Now()
+	var done outcome
+	defer func() { err = f.tell(ctx, a, done, start, err) }()
+	if isRepository(target) {
+		if target, err = f.locate(a, target, ""); err != nil {
+			return err
+		}
+	}
+	opts, err := f.options(a)
+	if err != nil {
+		return err
+	}
+	src, err := f.source(ctx, a)
+	if err != nil {
+		return err
+	}
+	meter := progress.To(a.Err, a.Live, a.Now, "saving")
+	if !a.Global.Quiet {
+		opts.Progress = meter.Update
+	}
+	done.saved, err = f.save(ctx, a, src, target, opts)
+	meter.Done()
+	tellSaved(a, done.saved)
+	if err != nil {
+		return storeKind(err)
+	}
+	done.target = target
+	if policy := f.keep.policy(); isRepository(target) && !policy.IsZero() {
+		done.pruned, err = f.prune(ctx, a, target, policy, done.saved)
+		if err != nil {
+			err = fmt.Errorf("the backup %s is saved, but pruning failed: %w", done.saved.Manifest.Name, err)
+		}
+	}
+	if target == "-" {
+		return err
+	}
+	return errors.Join(a.Print(savedResult(done)), err)
+}
+
+// options completes what the flags say.
+func (f *saveFlags) options(a *app.App) (snapshot.SaveOptions, error) {
+	opts := f.SaveOptions
+	var err error
+	if opts.Recipients, err = f.recipients(); err != nil {
+		return opts, err
+	}
+	if _, err := snapshot.ParseCompression(opts.Compression); err != nil {
+		return opts, cli.Usage(fmt.Errorf("--compress: %w", err))
+	}
+	if opts.Lock.Until, err = parseUntil(f.lockUntil, a.Now()); err != nil {
+		return opts, cli.Usage(err)
+	}
+	for _, label := range f.labels {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return opts, cli.Usagef("--label %q is not KEY=VALUE", label)
+		}
+		if opts.Labels == nil {
+			opts.Labels = map[string]string{}
+		}
+		opts.Labels[key] = value
+	}
+	if policy := f.keep.policy(); !policy.IsZero() {
+		if err := policy.Validate(); err != nil {
+			return opts, cli.Usage(err)
+		}
+	}
+	opts.LimitUpload, opts.PartSize = int64(f.limit), int64(f.partSize)
+	opts.StaleAfter, opts.Runs = time.Duration(f.stale), snapshot.Runs{Dir: stateDir(a)}
+	opts.Host, _ = os.Hostname()
+	opts.Now, opts.ToolVersion = a.Now, toolversion.String()
+	return opts, nil
+}
+
+// source is the cluster that the flags mean.
+func (f *saveFlags) source(ctx context.Context, a *app.App) (snapshot.Source, error) {
+	conn, err := a.Connection()
+	if err != nil {
+		return snapshot.Source{}, err
+	}
+	src := snapshot.Source{
+		Endpoints: conn.Endpoints,
+		Dial: func(ctx context.Context, endpoint string) (snapshot.Client, error) {
+			return a.Dial(ctx, conn.At(endpoint))
+		},
+		Explain: func(ctx context.Context, endpoint string, err error) error {
+			return etcd.Diagnose(ctx, conn.At(endpoint), err)
+		},
+	}
+	if !f.cluster {
+		return src, nil
+	}
+	client, err := a.Client(ctx)
+	if err != nil {
+		return src, err
+	}
+	defer client.Close()
+	ctx, cancel := a.Timeout(ctx)
+	defer cancel()
+	members, err := client.MemberList(ctx)
+	if err != nil {
+		return src, fmt.Errorf("list members: %w", err)
+	}
+	src.Endpoints = nil
+	for _, m := range members.Members {
+		if len(m.ClientURLs) > 0 {
+			src.Endpoints = append(src.Endpoints, m.ClientURLs[0])
+		}
+	}
+	return src, nil
+}
+
+// save takes the snapshot to wherever target is.
+func (f *saveFlags) save(ctx context.Context, a *app.App, src snapshot.Source, target string, opts snapshot.SaveOptions) (*snapshot.Saved, error) {
+	switch {
+	case target == "-" && a.OutTTY:
+		return nil, cli.Usage(hint.With(errors.New("a snapshot is not for a terminal"), "pipe it on, or name a file"))
+	case target == "-":
+		return snapshot.SaveTo(ctx, src, a.Out, opts)
+	case isRepository(target):
+		repo, err := f.open(ctx, a, target)
+		if err != nil {
+			return nil, err
+		}
+		return snapshot.Save(ctx, src, repo, opts)
+	}
+	if info, err := os.Stat(target); err == nil && info.IsDir() {
+		return nil, cli.Usage(hint.With(fmt.Errorf("%s is a folder", target), "write %s/ to keep backups in it, or name a file", target))
+	}
+	if !f.keep.policy().IsZero() || f.SkipUnchanged || opts.Lock != (store.Lock{}) {
+		return nil, cli.Usagef("--keep-*, --skip-unchanged, --lock-until and --legal-hold are for a folder or bucket, not for a single file")
+	}
+	return snapshot.SaveFile(ctx, src, target, opts)
+}
+
+func (f *saveFlags) prune(ctx context.Context, a *app.App, target string, policy snapshot.Policy, saved *snapshot.Saved) (*snapshot.Pruned, error) {
+	repo, err := f.open(ctx, a, target)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.Prune(ctx, repo, snapshot.PruneOptions{
+		Policy: policy, Cluster: saved.Manifest.ClusterID, Lineage: saved.Manifest.Lineage,
+		Runs: snapshot.Runs{Dir: stateDir(a)}, StaleAfter: time.Duration(f.stale), Now: a.Now,
+	})
+}
+
+// tellSaved tells what did not go as it should on the way.
+func tellSaved(a *app.App, saved *snapshot.Saved) {
+	if saved == nil {
+		return
+	}
+	if saved.Manifest != nil {
+		for _, failed := range saved.Failed {
+			a.Warn("no snapshot from %v", failed)
+		}
+	}
+	for _, warning := range saved.Warnings {
+		a.Warn("%s", warning)
+	}
+	for _, l := range saved.Cleaned {
+		if l.Removed {
+			a.Note("removed %s: %s", l.Key, l.Reason)
+		}
+	}
+}
+
+func savedResult(o outcome) output.Result {
+	m := o.saved.Manifest
+	return output.Result{
+		JSON: struct {
+			*snapshot.Manifest
+			Unchanged bool             `json:"unchanged"`
+			Pruned    *snapshot.Pruned `json:"pruned,omitempty"`
+		}{m, o.saved.Unchanged, o.pruned},
+		Simple: func(w io.Writer) {
+			if o.saved.Unchanged {
+				fmt.Fprintf(w, "Unchanged since backup %s, revision %d\n", m.Name, m.RevisionAfter)
+				return
+			}
+			fmt.Fprintf(w, "Saved %s from %s to %s\n", output.Bytes(m.SnapshotBytes), m.Endpoint, place(o.target, m))
+			fmt.Fprintf(w, "%s, %s stored in %s, SHA-256 %s\n", revisionOf(m), output.Bytes(m.StoredBytes),
+				output.Duration(time.Duration(m.TookSeconds*float64(time.Second))), m.StoredSHA256)
+			if o.pruned != nil {
+				fmt.Fprintf(w, "Pruned %d of %d backups\n", deleted(o.pruned), len(o.pruned.Decisions))
+			}
+		},
+		Table: func() ([]string, [][]string) { return manifestTable(m) },
+	}
+}
+
+// place is where a backup is.
+func place(target string, m *snapshot.Manifest) string {
+	if isRepository(target) {
+		return strings.TrimSuffix(target, "/") + "/" + m.ClusterID + "/" + m.Data
+	}
+	return target
+}
+
+func deleted(p *snapshot.Pruned) (n int) {
+	for _, d := range p.Decisions {
+		if !d.Keep {
+			n++
+		}
+	}
+	return n
+}
+
+// parseUntil reads a date, a time, or a duration from now on.
+func parseUntil(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			if !t.After(now) {
+				return t, fmt.Errorf("--lock-until %s is in the past", s)
+			}
+			return t.UTC(), nil
+		}
+	}
+	var d longDuration
+	if err := d.Set(s); err != nil || d == 0 {
+		return time.Time{}, fmt.Errorf("--lock-until %q is no date such as 2027-01-31, no time and no duration such as 30d", s)
+	}
+	return now.Add(time.Duration(d)).UTC().Truncate(time.Second), nil
+}
