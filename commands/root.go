@@ -72,13 +72,10 @@ func newRoot(a *app.App) *cobra.Command {
 	root.AddCommand(ctl.Native(a)...)
 	root.AddCommand(grouped(groupBackup, utl.Native(a)...)...)
 	root.AddCommand(grouped(groupCluster, newHealthCmd(a), newDefragAllCmd(a))...)
+	root.AddCommand(grouped(groupBackup, a.Group("snapshot", "Take, keep, prove and restore backups", snapshotCommands(a)...))...)
 	root.AddCommand(grouped(groupProof, newDiskCmd(a), newSecretsCmd(a))...)
 	root.AddCommand(grouped(groupSelf, newPlaygroundCmd(a), newConfigCmd(a))...)
-<<<<<<< HEAD
 	mount(a, root, "check", "Check properties of the cluster", newCheckConsistencyCmd(a))
-=======
-	mount(a, root, "snapshot", "Snapshot related commands", snapshotCommands(a)...)
->>>>>>> 314c620 (Back up, list, verify, prune, copy and judge backups from the command line)
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	mount(a, root, "member", "Membership related commands", newMemberReplaceCmd(a))
 	mount(a, root, "snapshot", "Backups of etcd: take, check, keep, restore", utl.NativeSnapshot(a, nil)...)
