@@ -26,14 +26,8 @@ func setCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
 }
 
-<<<<<<< HEAD
-var server struct{ url, dir string } // one server for all tests of the package
-
-func serverURL(t *testing.T) string {
-=======
 // startS3 starts a server whose account is in the environment.
 func startS3(t *testing.T) *s3test.Server {
->>>>>>> 314c620 (Back up, list, verify, prune, copy and judge backups from the command line)
 	t.Helper()
 	s := s3test.Start(t, s3test.Options{})
 	s.Setenv(t)
