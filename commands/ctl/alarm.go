@@ -82,11 +82,11 @@ func (t *tree) alarmResult(r *pb.AlarmResponse) result {
 }
 
 // alarmSimple writes an alarm a line. Upstream's form is the debug text of a
-// protobuf message, which changes its spaces from build to build.
+// protobuf message, with one space or two from build to build.
 func (t *tree) alarmSimple(w io.Writer, r *pb.AlarmResponse) {
 	for _, a := range r.GetAlarms() {
 		if t.upstream() {
-			fmt.Fprintf(w, "%+v\n", a)
+			fmt.Fprintf(w, "memberID:%d alarm:%s\n", a.GetMemberID(), a.GetAlarm())
 			continue
 		}
 		fmt.Fprintf(w, "%s %s\n", output.ID(a.GetMemberID()), a.GetAlarm())

@@ -98,14 +98,14 @@ func (t *tree) upstreamLog() *zap.Logger {
 	level := zap.InfoLevel
 	_ = level.Set(t.Getenv("ETCD_CLIENT_DEBUG")) // what is no level means info
 	enc := zapcore.NewJSONEncoder(zapcore.EncoderConfig{
-		TimeKey: "ts", LevelKey: "level", NameKey: "logger", CallerKey: "caller", MessageKey: "msg",
+		TimeKey: "ts", LevelKey: "level", NameKey: "logger", CallerKey: "caller", MessageKey: "msg", StacktraceKey: "stacktrace",
 		EncodeLevel:    zapcore.LowercaseLevelEncoder,
 		EncodeTime:     zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000Z0700"),
 		EncodeDuration: zapcore.StringDurationEncoder,
 		EncodeCaller:   zapcore.ShortCallerEncoder,
 	})
 	core := zapcore.NewCore(enc, zapcore.AddSync(t.Err), level)
-	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 100, 100), zap.AddCaller())
+	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 100, 100), zap.AddCaller(), zap.AddStacktrace(zap.ErrorLevel))
 }
 
 // setGRPCLog sends grpc's errors to standard error, with --debug everything,

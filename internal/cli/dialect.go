@@ -30,3 +30,7 @@ func (d Dialect) IgnoresExtraArguments() bool { return d == Upstream }
 // PausesBeforeRangeDelete reports whether del waits for two seconds when the
 // range's end is an argument. Natively it asks where it matters.
 func (d Dialect) PausesBeforeRangeDelete() bool { return d == Upstream }
+
+// AddsLearners reports whether a new member is a learner unless a vote is asked
+// for. Upstream gives it a vote, which can cost quorum.
+func (d Dialect) AddsLearners() bool { return d == Native }

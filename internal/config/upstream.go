@@ -64,6 +64,9 @@ func FillUpstream(fs *pflag.FlagSet, env *cli.Env, log *zap.Logger) error {
 // was asked to write it.
 func warnAt(log *zap.Logger, level zapcore.Level, msg, variable string) {
 	entry := zapcore.Entry{Level: level, Time: time.Now(), Message: msg}
+	if level >= zap.ErrorLevel {
+		entry.Stack = zap.Stack("").String // upstream shows where it gave up
+	}
 	_ = log.Core().Write(entry, []zapcore.Field{zap.String("environment-variable", variable)})
 }
 

@@ -41,6 +41,9 @@ func rules() []rule {
 		{`\b\d{16,20}\b`, "<id>"},
 		{`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`, "<time>"},
 		{`etcd-endpoints://0x[0-9a-f]+`, "etcd-endpoints://<pointer>"},
+		{`(memberID:\S+) +(alarm:)`, "$1 $2"}, // protobuf's debug text, on purpose unlike from build to build
+		{`latest balancer error: connection error`, "connection error"},
+		{`code = (DeadlineExceeded|Unavailable) desc = connection error`, "code = <late> desc = connection error"},
 		{`LocalAddr: '127\.0\.0\.1:\d+'`, "LocalAddr: '<local>'"},
 		{`127\.0\.0\.1:\d+->`, "<local>->"},
 	}
