@@ -111,6 +111,11 @@ func verify(ctx context.Context, s subject, opts VerifyOptions) (*Verification, 
 	if err := v.checkDatabase(ctx, s.manifest, opts, scratch); err != nil {
 		return nil, err
 	}
+	if opts.Level == LevelRestored && v.close().OK {
+		if err := v.drill(ctx, scratch, opts); err != nil {
+			return nil, err
+		}
+	}
 	return v.close(), nil
 }
 

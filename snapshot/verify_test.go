@@ -52,6 +52,7 @@ func TestVerifyReachesTheLevelAskedFor(t *testing.T) {
 		"plain, by default decoded":          {snapshot.Codec{}, snapshot.VerifyOptions{}, snapshot.LevelDecoded, snapshot.ResultOK},
 		"plain, stored":                      {snapshot.Codec{}, snapshot.VerifyOptions{Level: snapshot.LevelStored}, snapshot.LevelStored, snapshot.ResultOK},
 		"compressed":                         {snapshot.Codec{Compression: "zstd"}, snapshot.VerifyOptions{}, snapshot.LevelDecoded, snapshot.ResultOK},
+		"a drill":                            {snapshot.Codec{Compression: "zstd"}, snapshot.VerifyOptions{Level: snapshot.LevelRestored}, snapshot.LevelRestored, snapshot.ResultOK},
 		"encrypted, with identity":           {encrypted, snapshot.VerifyOptions{Identities: ids}, snapshot.LevelDecoded, snapshot.ResultOK},
 		"encrypted, without: stored is all":  {encrypted, snapshot.VerifyOptions{}, snapshot.LevelStored, snapshot.ResultOK},
 		"encrypted, without, decoded wanted": {encrypted, snapshot.VerifyOptions{Level: snapshot.LevelDecoded}, snapshot.LevelStored, snapshot.ResultUnknown},

@@ -1,0 +1,80 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/etcdkit/etcdkit/internal/embedded"
+)
+
+// drillMember is the name of the embedded cluster's only member, and with an
+// ending that of its data directory.
+const (
+	drillMember = "m1"
+	drillPeer   = "http://localhost:2380" // only written into the data, nothing listens there
+	bootTimeout = 10 * time.Minute
+)
+
+// drill restores the decoded snapshot, boots an etcd on it and compares what
+// that serves with what the file says. How long the steps took is the recovery
+// time.
+func (v *Verification) drill(ctx context.Context, from *scratch, opts VerifyOptions) (err error) {
+	dir, err := os.MkdirTemp(opts.Scratch, "etcdkit-drill-*")
+	if err != nil {
+		return fmt.Errorf("make a folder for the drill: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	start := opts.Now()
+	_, err = Restore(ctx, RestoreSource{Name: v.Name, Reader: io.NewSectionReader(from.file, 0, from.size), Size: from.size}, RestoreOptions{
+		DataDir: filepath.Join(dir, drillMember+".etcd"), Name: drillMember, PeerURLs: []string{drillPeer},
+		InitialCluster: drillMember + "=" + drillPeer, Now: opts.Now, Progress: opts.Progress,
+	})
+	switch {
+	case errors.Is(err, ErrNoSpace) || ctx.Err() != nil:
+		return errors.Join(err, context.Cause(ctx))
+	case err != nil:
+		v.add("restore", ResultBad, err.Error(), opts.Now().Sub(start))
+		return nil
+	}
+	v.add("restore", ResultOK, "", opts.Now().Sub(start))
+
+	start = opts.Now()
+	bootCtx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	cluster, err := embedded.Start(bootCtx, embedded.Options{Dir: dir})
+	if ctx.Err() != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	if err != nil {
+		v.add("boot", ResultBad, err.Error(), opts.Now().Sub(start))
+		return nil
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	v.add("boot", ResultOK, "", opts.Now().Sub(start))
+	v.compare(ctx, cluster.Members[0], opts)
+	return nil
+}
+
+// compare holds what a booted member serves against what the file says.
+func (v *Verification) compare(ctx context.Context, m *embedded.Member, opts VerifyOptions) {
+	start := opts.Now()
+	state, err := m.StateAt(ctx, v.Revision)
+	took := opts.Now().Sub(start)
+	switch {
+	case err != nil:
+		v.add("serve", ResultBad, err.Error(), took)
+	case state.Keys != *v.Keys:
+		v.add("serve", ResultBad, fmt.Sprintf("etcd serves %d keys, the file has %d", state.Keys, *v.Keys), took)
+	case state.Hash != *v.HashKV || state.CompactRevision != *v.CompactRevision:
+		v.add("serve", ResultBad, fmt.Sprintf("etcd's hash is %d (compacted at %d), the file's %d (%d)",
+			state.Hash, state.CompactRevision, *v.HashKV, *v.CompactRevision), took)
+	default:
+		v.Level = LevelRestored
+		v.add("serve", ResultOK, fmt.Sprintf("%d keys at revision %d, the same hash", state.Keys, v.Revision), took)
+	}
+}
