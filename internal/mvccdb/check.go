@@ -91,7 +91,7 @@ func (db *DB) Check(ctx context.Context, opts CheckOptions) (*Report, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	c.finish()
+	c.finish(ctx)
 	return r, nil
 }
 
@@ -177,7 +177,7 @@ func (c *checker) take(d *batchDigest) error {
 }
 
 // finish draws the conclusions.
-func (c *checker) finish() {
+func (c *checker) finish(ctx context.Context) {
 	r, h := &c.report, c.history
 	r.Revision, r.First, r.Last = h.current(), h.first, h.last
 	r.Revisions, r.Tombstones = h.revisions, h.tombstones
@@ -194,11 +194,51 @@ func (c *checker) finish() {
 			r.FreePages += min(run.Count, r.Pages-run.First)
 		}
 	}
+	if d := c.laterRevision(ctx); d != nil {
+		_ = c.damage(d)
+	}
 	for _, name := range []string{KeyBucket, MetaBucket} {
 		if !c.hasBucket(name) {
 			_ = c.damage(&Damage{Page: NoPage, What: fmt.Sprintf("there is no bucket %q: a bbolt database, but not etcd's", name)})
 		}
 	}
+}
+
+// laterRevision looks in the free pages of a snapshot for revisions after the
+// last one. Free pages hold what was before, so that such a revision means that
+// a part of the tree is not connected any more. In a data directory it may be
+// what a crash kept from being committed.
+func (c *checker) laterRevision(ctx context.Context) *Damage {
+	if !c.db.HasTrailer() {
+		return nil
+	}
+	ps := c.db.PageSize()
+	var buf []byte
+	for run := range c.db.Unreachable(&c.reached) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		b, err := c.db.ReadPages(run, buf)
+		if err != nil {
+			return nil // told by the scan and the trailer
+		}
+		buf = b
+		for i := range run.Count {
+			id, pg := run.First+i, b[int(i)*ps:][:ps]
+			if parseHeader(pg).id != id {
+				continue
+			}
+			for key := range Salvage(pg) {
+				if rev, _, err := ParseRevision(key); err == nil && rev.Main > c.report.Revision {
+					return &Damage{
+						Page: id, Offset: int64(id) * int64(ps), Bucket: KeyBucket,
+						What: fmt.Sprintf("an unused page holds revision %d, and the last one is %d: a part of the tree is cut off", rev.Main, c.report.Revision),
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (c *checker) hasBucket(name string) bool {
@@ -236,7 +276,7 @@ func (c *checker) checkTrailer(ctx context.Context) error {
 func (db *DB) sum(ctx context.Context) (sum [sha256.Size]byte, err error) {
 	const piece = 1 << 20
 	h := sha256.New()
-	buf := make([]byte, piece)
+	buf := make([]byte, min(piece, db.size))
 	for at := int64(0); at < db.size; at += piece {
 		if ctx.Err() != nil {
 			return sum, context.Cause(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 )
 
 // trailerUnit is the size that etcd's snapshots are a multiple of before the
@@ -121,11 +122,11 @@ func (db *DB) noteMetaDamage(pages ...metaPage) {
 
 // noteTruncation records that pages in use lie behind the end of the file.
 func (db *DB) noteTruncation() {
-	ps := int64(db.meta.pageSize)
-	if int64(db.meta.pages) <= db.size/ps && int64(db.meta.pages) > 0 {
+	if db.present() == db.meta.pages {
 		return
 	}
-	want := db.meta.pages * uint64(ps)
+	// In big numbers: a meta page can claim anything.
+	want := new(big.Int).Mul(new(big.Int).SetUint64(db.meta.pages), big.NewInt(int64(db.meta.pageSize)))
 	db.damage = append(db.damage, &Damage{
 		Page: NoPage, Offset: db.file,
 		What: fmt.Sprintf("the file is truncated: %d bytes, and the database needs %d", db.file, want),

@@ -3,24 +3,33 @@ package mvccdb
 import (
 	"bytes"
 	"context"
+	"slices"
 )
 
 // Each calls fn for every element of one bucket, in key order. A bucket that
 // the file does not have is empty. fn may keep what it gets. Damage of the
 // file beside that bucket is of no concern here.
 func (db *DB) Each(ctx context.Context, bucket string, fn func(Element) error) error {
-	opts := Options{Buckets: []string{bucket}, Workers: 1, Damage: func(d *Damage) error {
-		if d.Bucket != bucket && d.Bucket != "" {
-			return nil
-		}
-		if d.Page <= 1 || d.Page == NoPage {
-			return nil // Open's, told by DB.Damage
+	return db.small(ctx, []string{bucket}, func(_ string, e Element) error { return fn(e) })
+}
+
+// elements are copied from a batch.
+type elements struct {
+	bucket string
+	list   []Element
+}
+
+// small reads small buckets.
+func (db *DB) small(ctx context.Context, buckets []string, fn func(bucket string, e Element) error) error {
+	opts := Options{Buckets: buckets, Workers: 1, Damage: func(d *Damage) error {
+		if d.Page <= 1 || d.Page == NoPage || (d.Bucket != "" && !slices.Contains(buckets, d.Bucket)) {
+			return nil // of the file, told by DB.Damage, or of another bucket
 		}
 		return d
 	}}
-	return Scan(ctx, db, opts, copyElements, func(list []Element) error {
-		for _, e := range list {
-			if err := fn(e); err != nil {
+	return Scan(ctx, db, opts, copyElements, func(e elements) error {
+		for _, el := range e.list {
+			if err := fn(e.bucket, el); err != nil {
 				return err
 			}
 		}
@@ -28,11 +37,11 @@ func (db *DB) Each(ctx context.Context, bucket string, fn func(Element) error) e
 	})
 }
 
-func copyElements(b *Batch) ([]Element, error) {
+func copyElements(b *Batch) (elements, error) {
 	list := make([]Element, len(b.Elements))
 	for i, e := range b.Elements {
 		e.RawKey, e.RawValue = bytes.Clone(e.RawKey), bytes.Clone(e.RawValue)
 		list[i] = e
 	}
-	return list, nil
+	return elements{b.Bucket, list}, nil
 }

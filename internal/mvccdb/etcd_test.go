@@ -152,7 +152,7 @@ func TestHashesAndCountsAreEtcdsOwn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(5) {
+			for seed := range uint64(3) {
 				s := openStore(t, filepath.Join(t.TempDir(), "db"))
 				s.churn(t, rand.New(rand.NewPCG(seed, 0)), tc.transactions, tc.maxValue, tc.compact...)
 				if tc.then != nil {

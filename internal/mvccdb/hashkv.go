@@ -82,11 +82,7 @@ type oldRevision struct {
 }
 
 func newHistory(compact, rev int64) *history {
-	h := &history{compact: compact, rev: rev, keys: NewKeys()}
-	if compact > 0 {
-		h.last.Main = compact
-	}
-	return h
+	return &history{compact: compact, rev: rev, keys: NewKeys()}
 }
 
 // digest is what one batch adds to the history.
@@ -189,8 +185,13 @@ func (h *history) count(d *digest) {
 	if d.count == 0 {
 		return
 	}
-	if h.gap == nil && h.last.Main > 0 {
-		h.gap = d.first.gapAfter(h.last, h.compact)
+	before := h.last
+	if h.revisions == 0 {
+		// An empty keyspace is at revision 1: the first change makes 2.
+		before = Revision{Main: max(1, h.compact)}
+	}
+	if h.gap == nil {
+		h.gap = d.first.gapAfter(before, h.compact)
 	}
 	if h.gap == nil {
 		h.gap = d.gap

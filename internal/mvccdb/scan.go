@@ -70,7 +70,7 @@ func Scan[T any](ctx context.Context, db *DB, opts Options, each func(*Batch) (T
 	if opts.Workers == 0 {
 		opts.Workers = runtime.GOMAXPROCS(0)
 	}
-	opts.Reached.reset(db.meta.pages + 1)
+	opts.Reached.reset(db.present() + 1)
 	s := &scan[T]{db: db, opts: opts, each: each, inOrder: inOrder}
 	s.queue = make(chan *task[T], 2*opts.Workers)
 	s.order = make(chan *task[T], 4*opts.Workers)

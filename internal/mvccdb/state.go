@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/authpb"
@@ -59,31 +60,20 @@ type Alarm struct {
 // State reads the small buckets.
 func (db *DB) State(ctx context.Context) (*State, error) {
 	s := &State{ScheduledCompact: NeverCompacted, FinishedCompact: NeverCompacted}
-	for _, b := range []struct {
-		name string
-		read func(Element) error
-	}{
-		{MetaBucket, s.readMeta},
-		{ClusterBucket, s.readCluster},
-		{MembersBucket, s.readMember},
-		{"members_removed", s.readRemoved},
-		{AlarmBucket, s.readAlarm},
-		{AuthBucket, s.readAuth},
-		{UsersBucket, s.readUser},
-		{RolesBucket, s.readRole},
-		{LeaseBucket, func(Element) error { s.Leases++; return nil }},
-	} {
-		err := db.Each(ctx, b.name, func(e Element) error {
-			if err := b.read(e); err != nil {
-				s.Damage = append(s.Damage, &Damage{Page: e.Page, Offset: e.Offset, Bucket: b.name, What: err.Error()})
-			}
-			return nil
-		})
-		if err != nil {
-			return s, err
-		}
+	readers := map[string]func(Element) error{
+		MetaBucket: s.readMeta, ClusterBucket: s.readCluster,
+		MembersBucket: s.readMember, "members_removed": s.readRemoved,
+		AlarmBucket: s.readAlarm,
+		AuthBucket:  s.readAuth, UsersBucket: s.readUser, RolesBucket: s.readRole,
+		LeaseBucket: func(Element) error { s.Leases++; return nil },
 	}
-	return s, nil
+	err := db.small(ctx, slices.Sorted(maps.Keys(readers)), func(bucket string, e Element) error {
+		if err := readers[bucket](e); err != nil {
+			s.Damage = append(s.Damage, &Damage{Page: e.Page, Offset: e.Offset, Bucket: bucket, What: err.Error()})
+		}
+		return nil
+	})
+	return s, err
 }
 
 func (s *State) readMeta(e Element) (err error) {

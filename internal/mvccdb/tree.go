@@ -211,6 +211,8 @@ func (r *reader) root(p *page, e element) (root, error) {
 	switch {
 	case b.page != 0 && len(inline) > 0:
 		return root{}, r.damage(p, faultf(e.at, "bucket %q has both a root page and an inline page", e.key))
+	case binary.LittleEndian.Uint64(e.value[8:]) != 0:
+		return root{}, r.damage(p, faultf(e.at, "the entry of bucket %q has a sequence number, which etcd never sets", e.key))
 	case b.page == 0 && len(inline) < pageHeaderSize:
 		return root{}, r.damage(p, faultf(e.at, "bucket %q has neither a root page nor an inline page", e.key))
 	}
