@@ -119,9 +119,16 @@ func verified(b *snapshot.Backup) string {
 // manifestTable shows a manifest line by line.
 func manifestTable(m *snapshot.Manifest) ([]string, [][]string) {
 	rows := [][]string{
-		{"name", m.Name}, {"created", output.Time(m.CreatedAt)}, {"cluster", m.ClusterID}, {"lineage", m.Lineage},
-		{"member", strings.TrimSpace(m.MemberName + " " + m.MemberID)}, {"endpoint", m.Endpoint}, {"quorum", fmt.Sprint(m.Quorum)},
-		{"etcd version", m.EtcdVersion}, {"storage version", m.StorageVersion}, {"revision", revisions(m)},
+		{"name", m.Name},
+		{"created", output.Time(m.CreatedAt)},
+		{"cluster", m.ClusterID},
+		{"lineage", m.Lineage},
+		{"member", strings.TrimSpace(m.MemberName + " " + m.MemberID)},
+		{"endpoint", m.Endpoint},
+		{"quorum", fmt.Sprint(m.Quorum)},
+		{"etcd version", m.EtcdVersion},
+		{"storage version", m.StorageVersion},
+		{"revision", revisions(m)},
 		{"snapshot", fmt.Sprintf("%s, SHA-256 %s", output.Bytes(m.SnapshotBytes), m.SnapshotSHA256)},
 		{"stored", fmt.Sprintf("%s, SHA-256 %s", output.Bytes(m.StoredBytes), m.StoredSHA256)},
 	}

@@ -69,7 +69,7 @@ func TestBenchFio(t *testing.T) {
 }
 
 // TestBenchOverhead reports what a write costs on top of the disk's time.
-func TestBenchOverhead(t *testing.T) {
+func TestBenchOverhead(*testing.T) {
 	got := testing.Benchmark(BenchmarkOwnOverhead)
 	fmt.Printf("\nown time per write against a file that does nothing: %d ns (aim: below 2000)\n", got.NsPerOp())
 }

@@ -119,6 +119,9 @@ func Gather(ctx context.Context, doors Doors, endpoints []string, opts Options) 
 		facts.Cluster.Hash, gaps = compareHashes(ctx, probes, facts.Cluster.Voters)
 		facts.Gaps = append(facts.Gaps, gaps...)
 	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return facts, context.Cause(ctx) // nobody's silence means anything then
+	}
 	return facts, nil
 }
 

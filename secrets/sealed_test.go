@@ -92,20 +92,24 @@ secrets live stale aescbc cbc-new 1
 secrets live stale kms:v1:vault 2
 secrets live current-provider kms:v2:vault key-2026 2
 `},
-		"kms first, its key current": {secrets.Options{Config: sealedConfig(t, true), CurrentKeys: map[string]string{"kms:v2:vault": "key-2026"}},
+		"kms first, its key current": {
+			secrets.Options{Config: sealedConfig(t, true), CurrentKeys: map[string]string{"kms:v2:vault": "key-2026"}},
 			others + `secrets live plain 2
 secrets live unknown 1
 secrets live stale aescbc cbc-new 1
 secrets live stale kms:v1:vault 2
 secrets live current kms:v2:vault key-2026 2
-`},
-		"kms first, its key rotated": {secrets.Options{Config: sealedConfig(t, true), CurrentKeys: map[string]string{"kms:v2:vault": "key-2027"}},
+`,
+		},
+		"kms first, its key rotated": {
+			secrets.Options{Config: sealedConfig(t, true), CurrentKeys: map[string]string{"kms:v2:vault": "key-2027"}},
 			others + `secrets live plain 2
 secrets live unknown 1
 secrets live stale aescbc cbc-new 1
 secrets live stale kms:v1:vault 2
 secrets live stale kms:v2:vault key-2026 2
-`},
+`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := summary(c.scanWith(tc.opts), secrets.Live); got != tc.want {

@@ -138,7 +138,7 @@ func (broken) Read([]byte) (int, error) { return 0, errProbe }
 
 // unjoin returns the errors that err joins.
 func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost join is meant
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // the outermost join is meant
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -60,7 +60,7 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 		n, err := io.ReadFull(src.Reader, buf)
 		s.add(buf[:n])
 		size += int64(n)
-		if n < len(buf) && err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { //nolint:errorlint // as ReadFull returns them
+		if n < len(buf) && err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { // as ReadFull returns them
 			return f, fmt.Errorf("read %s: %w", src.Name, err)
 		}
 		if ctx.Err() != nil {

@@ -65,7 +65,7 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // explain keeps the bare EOF and says of everything else how far it came.
 func (s *stream) explain(err error) error {
-	if err == io.EOF { // only the bare EOF is an end
+	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
 		return io.EOF
 	}
 	if cause := context.Cause(s.ctx); cause != nil {
@@ -100,7 +100,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	}
 	n, err := c.src.Read(p)
 	c.take(p[:n])
-	if err == io.EOF { // only the bare EOF is an end
+	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
 		err = c.end()
 	}
 	c.err = err
