@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +30,9 @@ const (
 
 // secretsFlags are the flags of secrets scan as they are typed.
 type secretsFlags struct {
+	repoFlags
 	config, walDir   string
+	scratch          string
 	prefixes, places []string
 	failOn           []string
 	metrics          string
@@ -46,14 +46,15 @@ func newSecretsCmd(a *app.App) *cobra.Command {
 }
 
 func newSecretsScanCmd(a *app.App) *cobra.Command {
-	var f secretsFlags
+	f := &secretsFlags{}
 	cmd := &cobra.Command{
 		Use:   "scan [SOURCE]",
 		Short: "Tell which stored Kubernetes objects are not encrypted, from the bytes",
 		Long: `Reads what etcd has stored and tells, by name and never by value, which Secrets
 are in clear and with which provider and key the others are encrypted. SOURCE is a
-snapshot file, a database file, or a data directory, of a stopped or a running
-member; without one it is the live cluster. Nothing is written anywhere.
+snapshot file, a database file, a data directory, of a stopped or a running member,
+or a backup, as snapshot restore takes it: a repository for its latest one, or
+REPO/NAME. Without SOURCE it is the live cluster. Nothing is changed anywhere.
 
 Four places are looked at, as far as the source has them:
   live     what a read of the cluster returns
@@ -63,7 +64,8 @@ Four places are looked at, as far as the source has them:
 A live cluster has live, and with --place live,history also history.
 
 With --encryption-config every resource that the file lists is checked, against
-the provider and the key that come first for it. --decrypt-check proves that every
+the provider and the key that come first for it. On a node whose files tell where
+its API server's configuration is, that one is taken. --decrypt-check proves that every
 value opens with the file's keys, or by its key management plugin.
 
 Exit codes: 0 nothing found that must not be; 1 failed; 2 wrong usage or a broken
@@ -71,11 +73,15 @@ configuration; 3 found what --fail-on names, or a value that does not open; 4 a
 place could not be read, and nothing was found.`,
 		Example: "  etcdkit secrets scan\n" +
 			"  etcdkit secrets scan backup.db --encryption-config /etc/kubernetes/enc.yaml --decrypt-check\n" +
+			"  etcdkit secrets scan @main --identity key.txt\n" +
 			"  etcdkit secrets scan /var/lib/etcd --fail-on plain,unknown,stale@live -w json",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error { return runSecretsScan(ctx, a, f, args) }),
 	}
+	f.bindS3(cmd, "")
+	f.bindIdentity()
 	fs := cmd.Flags()
+	fs.StringVar(&f.scratch, "scratch", "", "folder for the decoded copy of a backup, removed at the end (default the system's for temporary files)")
 	fs.StringVar(&f.config, "encryption-config", "", "the API server's EncryptionConfiguration file")
 	fs.StringSliceVar(&f.prefixes, "etcd-prefix", nil, "etcd prefix of Kubernetes, such as /registry (default: found by looking)")
 	fs.StringSliceVar(&f.places, "place", nil, "places to look at: live, history, free, wal (default: all that the source has; of a cluster, live)")
@@ -91,9 +97,9 @@ place could not be read, and nothing was found.`,
 // formatSARIF is the format of code scanners.
 const formatSARIF output.Format = "sarif"
 
-func runSecretsScan(ctx context.Context, a *app.App, f secretsFlags, args []string) error {
+func runSecretsScan(ctx context.Context, a *app.App, f *secretsFlags, args []string) error {
 	source := slices.Concat(args, []string{""})[0]
-	opts, failOn, err := f.options(source)
+	opts, failOn, err := f.options(a, source)
 	if err != nil {
 		return cli.Usage(err)
 	}
@@ -137,7 +143,7 @@ func judgeSecrets(r *secrets.Report, failOn secrets.FailOn) error {
 }
 
 // options turns the flags into what the scan of a source wants.
-func (f secretsFlags) options(source string) (opts secrets.Options, failOn secrets.FailOn, err error) {
+func (f *secretsFlags) options(a *app.App, source string) (opts secrets.Options, failOn secrets.FailOn, err error) {
 	for _, p := range f.prefixes {
 		opts.Prefixes = append(opts.Prefixes, path.Join("/", p)) // as the API server does
 	}
@@ -150,60 +156,15 @@ func (f secretsFlags) options(source string) (opts secrets.Options, failOn secre
 	if err := f.fit(source, opts.Places); err != nil {
 		return opts, nil, err
 	}
-	switch {
-	case f.config != "":
-		opts.Config, err = readEncryptionConfig(f.config)
-	case f.decrypt:
+	if opts.Config, err = f.encryptionConfig(a, source); err == nil && opts.Config == nil && f.decrypt {
 		err = errors.New("--decrypt-check needs --encryption-config, for the keys")
 	}
 	return opts, failOn, err
 }
 
-// fit refuses flags that mean nothing for the source.
-func (f secretsFlags) fit(source string, places []secrets.Place) error {
-	info, err := os.Stat(source)
-	dir := err == nil && info.IsDir()
-	has := []secrets.Place{secrets.Live, secrets.History}
-	switch {
-	case dir:
-		has = secrets.Places()
-	case source != "":
-		has = append(has, secrets.Free)
-	}
-	for _, p := range places {
-		if !slices.Contains(has, p) {
-			return fmt.Errorf("--place %s: only a data directory or a file has free pages, and only a data directory a log", p)
-		}
-	}
-	switch {
-	case f.rate > 0 && source != "":
-		return errors.New("--rate-limit is for a live cluster")
-	case f.walDir != "" && !dir:
-		return errors.New("--wal-dir is for a data directory")
-	}
-	return nil
-}
-
-func readEncryptionConfig(name string) (c *kube.EncryptionConfig, err error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("--encryption-config: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	data, err := io.ReadAll(io.LimitReader(file, maxConfigSize))
-	if err != nil {
-		return nil, fmt.Errorf("--encryption-config: %w", err)
-	}
-	c, err = kube.ParseEncryptionConfig(data)
-	if err != nil {
-		return nil, fmt.Errorf("--encryption-config %s: %w", name, err)
-	}
-	return c, nil
-}
-
 // plugins connects to the key management plugins whose sockets are there: only
 // they know which key is the current one, and only they can open.
-func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Options) (closeAll func() error) {
+func (f *secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Options) (closeAll func() error) {
 	plugins := make(map[string]*kube.Plugin)
 	closeAll = func() error {
 		var errs []error
@@ -235,53 +196,6 @@ func (f secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Opt
 		opts.Opener = kube.NewOpener(opts.Config, plugins)
 	}
 	return closeAll
-}
-
-// scan scans the source, which is the live cluster if it has no name.
-func (f secretsFlags) scan(ctx context.Context, a *app.App, opts secrets.Options, source string) (*secrets.Report, error) {
-	if source == "" {
-		return f.scanCluster(ctx, a, opts)
-	}
-	info, err := os.Stat(source)
-	if err != nil {
-		return nil, fmt.Errorf("scan: %w", err)
-	}
-	var report *secrets.Report
-	if info.IsDir() {
-		report, err = secrets.ScanDataDir(ctx, source, secrets.DataDirOptions{Options: opts, WALDir: f.walDir})
-	} else {
-		report, err = scanSecretsFile(ctx, source, opts)
-	}
-	if err != nil {
-		return nil, err
-	}
-	report.Source = source
-	return report, nil
-}
-
-func scanSecretsFile(ctx context.Context, name string, opts secrets.Options) (r *secrets.Report, err error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("scan: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return secrets.ScanFile(ctx, secrets.OSFile{File: file}, opts)
-}
-
-func (f secretsFlags) scanCluster(ctx context.Context, a *app.App, opts secrets.Options) (r *secrets.Report, err error) {
-	client, err := a.Client(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	r, err = secrets.ScanCluster(ctx, client, secrets.ClusterOptions{
-		Options: opts, Timeout: a.Global.CommandTimeout, StallTimeout: watchStall, BytesPerSecond: int64(f.rate),
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.Source = strings.Join(client.Endpoints(), ",")
-	return r, nil
 }
 
 // adviseScan adds what to try where a scan found nothing to look at.

@@ -2,13 +2,18 @@ package commands_test
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"filippo.io/age"
+
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/secrets"
 )
 
@@ -128,5 +133,84 @@ func TestSecretsScanWritesMetrics(t *testing.T) {
 	bad, err := os.ReadFile(path)
 	if err != nil || !strings.Contains(string(bad), "etcdkit_secrets_success 0") || !strings.Contains(string(bad), secrets.MetricLastSuccess) {
 		t.Errorf("after a failure: %v\n%s", err, bad)
+	}
+}
+
+func TestSecretsScanOfBackups(t *testing.T) {
+	c := etcdtest.Start(t, embedded.Options{})
+	client := etcdtest.Client(t, c.Endpoints()...)
+	for key, value := range map[string]string{
+		"/registry/namespaces/demo": "k8s\x00x", "/registry/secrets/demo/a": "k8s\x00PLAINTEXT-MARKER", "/registry/secrets/demo/b": "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER",
+	} {
+		if _, err := client.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key.txt")
+	if err := os.WriteFile(key, []byte(identity.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	repo, scratch := filepath.Join(dir, "repo")+"/", t.TempDir()
+	env := cli.System()
+	env.Out, env.Err, env.Environ = io.Discard, io.Discard, []string{"XDG_STATE_HOME=" + dir}
+	if code := commands.Main(t.Context(), []string{"etcdkit", "--endpoints", c.Endpoints()[0], "snapshot", "save", repo, "--compress", "zstd", "--encrypt-to", identity.Recipient().String()}, env); code != 0 {
+		t.Fatalf("save: exit code %d", code)
+	}
+	files, err := filepath.Glob(repo + "*/*.age")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, backups %v", err, files)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		out  string
+	}{
+		"the latest of a repository": {[]string{repo, "--identity", key}, 3, "secrets demo/a"},
+		"without the slash":          {[]string{strings.TrimSuffix(repo, "/"), "--identity", key}, 3, "secrets demo/a"},
+		"a file of it":               {[]string{files[0], "--identity", key}, 3, "secrets demo/a"},
+		"without the identity":       {[]string{repo}, 4, ""},
+		"a bucket that is not there": {[]string{"@none"}, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := secretsScan(t, append(tc.args, "--scratch", scratch)...)
+			if code != tc.code || !strings.Contains(out, tc.out) {
+				t.Errorf("exit code %d, want %d, with %q;\n%s\n%s", code, tc.code, tc.out, out, errs)
+			}
+		})
+	}
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// No output in any format, of any source, may hold a part of a value.
+func TestSecretsScanShowsNoValue(t *testing.T) {
+	c := etcdtest.Start(t, embedded.Options{})
+	client := etcdtest.Client(t, c.Endpoints()...)
+	for key, value := range map[string]string{
+		"/registry/namespaces/demo": "k8s\x00x", "/registry/secrets/demo/a": "k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x10PLAINTEXT-MARKER",
+		"/registry/secrets/demo/b": "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER", "/registry/secrets/demo/c": "k8s:enc:PLAINTEXT-MARKER:v1:x",
+		"/registry/secrets/demo/d": "PLAINTEXT-MARKER", "/registry/secrets/demo/e": "k8s:enc:kms:v2:HIDDEN-MARKER:x", "/registry/secrets/demo/f": `{"x":"PLAINTEXT-MARKER"}`,
+	} {
+		if _, err := client.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, source := range [][]string{
+		{"--endpoints", c.Endpoints()[0], "--place", "live,history"}, {c.Members[0].DataDir()}, {kubeData + "mixed.db"},
+	} {
+		for _, more := range [][]string{
+			{"-w", "simple", "--limit", "0"}, {"-w", "table"}, {"-w", "json"}, {"-w", "yaml"}, {"-w", "sarif"}, {"--debug"},
+			{"--encryption-config", kubeData + "encryption-config.yaml", "--decrypt-check", "--debug"},
+		} {
+			if code, _, errs := secretsScan(t, append(source, more...)...); code != 3 {
+				t.Errorf("%q %q: exit code %d\n%s", source, more, code, errs)
+			}
+		}
 	}
 }

@@ -25,6 +25,7 @@ func printSecrets(w io.Writer, r *secrets.Report, limit int) {
 		printFindings(w, r, state, limit)
 	}
 	printUnopened(w, r, limit)
+	printKeys(w, r)
 	printPlaces(w, r)
 	if len(r.Next) > 0 {
 		fmt.Fprintln(w, "\nnext:")
@@ -74,6 +75,26 @@ func written(f secrets.Finding) string {
 		return fmt.Sprintf("  in log entry %d", f.Index)
 	}
 	return ""
+}
+
+// printKeys says which keys are in use where, and which are not.
+func printKeys(w io.Writer, r *secrets.Report) {
+	if len(r.Keys) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nkeys:\n")
+	for _, k := range r.Keys {
+		var uses []string
+		for _, place := range secrets.Places() {
+			if n := k.Counts[place]; n > 0 {
+				uses = append(uses, fmt.Sprintf("%s %d", place, n))
+			}
+		}
+		if len(uses) == 0 {
+			uses = []string{"configured, not in use here"}
+		}
+		fmt.Fprintf(w, "  %s %s: %s\n", printable(k.Provider), printable(k.Key), strings.Join(uses, ", "))
+	}
 }
 
 func printUnopened(w io.Writer, r *secrets.Report, limit int) {

@@ -26,11 +26,11 @@ func nextSteps(r *Report) []Step {
 		}
 		steps = append(steps, Step{
 			Why:     "compact, so that older revisions go (API servers compact every 5 minutes too)",
-			Command: "etcdkit compaction " + revision,
+			Command: "etcdkit compaction --physical " + revision,
 		})
 	}
 	if free {
-		steps = append(steps, Step{Why: "defragment every member, so that freed pages go", Command: "etcdkit defrag-all"})
+		steps = append(steps, Step{Why: "defragment every member, so that freed pages go", Command: "etcdkit defrag-all --all"})
 	}
 	if free || len(inState(r, WAL, Plain)) > 0 {
 		steps = append(steps,

@@ -1,0 +1,229 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/secrets"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// fit refuses flags that mean nothing for the source.
+func (f *secretsFlags) fit(source string, places []secrets.Place) error {
+	info, err := os.Stat(source)
+	dir := err == nil && info.IsDir()
+	has := []secrets.Place{secrets.Live, secrets.History}
+	switch {
+	case dir:
+		has = secrets.Places()
+	case source != "":
+		has = append(has, secrets.Free)
+	}
+	for _, p := range places {
+		if !slices.Contains(has, p) {
+			return fmt.Errorf("--place %s: only a data directory or a file has free pages, and only a data directory a log", p)
+		}
+	}
+	switch {
+	case f.rate > 0 && source != "":
+		return errors.New("--rate-limit is for a live cluster")
+	case f.walDir != "" && !dir:
+		return errors.New("--wal-dir is for a data directory")
+	}
+	return nil
+}
+
+// encryptionConfig reads the configuration that is named, or that this node's
+// API server uses when it is this node's etcd that is scanned. It is nil where
+// there is none.
+func (f *secretsFlags) encryptionConfig(a *app.App, source string) (*kube.EncryptionConfig, error) {
+	if f.config != "" {
+		file, err := os.Open(f.config)
+		if err != nil {
+			return nil, fmt.Errorf("--encryption-config: %w", err)
+		}
+		return parseEncryptionConfig(file, f.config)
+	}
+	root, name, err := configOfNode(a, source)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	file, err := root.Open(strings.TrimPrefix(name, "/"))
+	if err != nil {
+		a.Warn("the API server's encryption configuration cannot be read, so it is not known what must be encrypted: %v", err)
+		return nil, nil
+	}
+	a.Note("found the API server's encryption configuration: %s", name)
+	return parseEncryptionConfig(file, name)
+}
+
+func parseEncryptionConfig(file io.ReadCloser, name string) (*kube.EncryptionConfig, error) {
+	data, err := io.ReadAll(io.LimitReader(file, maxConfigSize))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("--encryption-config: %w", err)
+	}
+	c, err := kube.ParseEncryptionConfig(data)
+	if err != nil {
+		return nil, fmt.Errorf("--encryption-config %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// configOfNode finds the configuration of this node's API server, where the
+// source is this node's etcd.
+func configOfNode(a *app.App, source string) (root fs.FS, name string, err error) {
+	root = a.Global.Root
+	if root == nil {
+		root = os.DirFS("/")
+	}
+	if source == "" {
+		_, err := a.Connection()
+		return root, a.Global.Found.EncryptionConfig, err
+	}
+	if a.Global.Discover == "none" {
+		return root, "", nil
+	}
+	found, err := etcd.Discover(root, "")
+	if err != nil {
+		return root, "", nil //nolint:nilerr // no node of Kubernetes, or not one that may be looked at
+	}
+	if abs, err := filepath.Abs(source); err != nil || found.DataDir == "" || abs != filepath.Clean(found.DataDir) {
+		return root, "", nil //nolint:nilerr // some other directory
+	}
+	return root, found.EncryptionConfig, nil
+}
+
+// scan scans the source, which is the live cluster if it has no name.
+func (f *secretsFlags) scan(ctx context.Context, a *app.App, opts secrets.Options, source string) (*secrets.Report, error) {
+	if source == "" {
+		return f.scanCluster(ctx, a, opts)
+	}
+	report, err := f.scanStored(ctx, a, opts, source)
+	if err != nil {
+		return nil, err
+	}
+	report.Source = source
+	return report, nil
+}
+
+func (f *secretsFlags) scanStored(ctx context.Context, a *app.App, opts secrets.Options, source string) (*secrets.Report, error) {
+	info, err := os.Stat(source)
+	switch {
+	case err == nil && info.IsDir() && !isRepositoryDir(source):
+		return secrets.ScanDataDir(ctx, source, secrets.DataDirOptions{Options: opts, WALDir: f.walDir})
+	case err == nil && info.Mode().IsRegular() && !isEncoded(source):
+		return scanSecretsFile(ctx, source, opts)
+	case err != nil && !isRepository(source) && !strings.Contains(source, "://"):
+		if _, parentErr := os.Stat(filepath.Dir(source)); parentErr != nil || !isRepositoryDir(filepath.Dir(source)) {
+			return nil, fmt.Errorf("scan: %w", err)
+		}
+	}
+	return f.scanBackup(ctx, a, opts, source)
+}
+
+// isRepositoryDir reports whether a folder holds backups, and no member.
+func isRepositoryDir(dir string) bool {
+	for _, below := range []string{"member", "snap"} {
+		if _, err := os.Stat(filepath.Join(dir, below)); err == nil {
+			return false
+		}
+	}
+	manifests, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	more, _ := filepath.Glob(filepath.Join(dir, "*", "*.json"))
+	return len(manifests)+len(more) > 0
+}
+
+// isEncoded reports whether a file is a snapshot that was compressed or
+// encrypted.
+func isEncoded(name string) bool {
+	return slices.Contains([]string{".zst", ".age"}, filepath.Ext(name))
+}
+
+// scanBackup decodes a backup into a file that has no name, and scans that.
+func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.Options, source string) (r *secrets.Report, err error) {
+	ids, err := f.identities()
+	if err != nil {
+		return nil, err
+	}
+	location, err := f.locate(a, source, "")
+	if err != nil {
+		return nil, err
+	}
+	backup, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
+		Identities: ids, AnyTrailer: true, AnyQuorum: true,
+		OpenStore: func(ctx context.Context, location string) (store.Store, error) { return f.open(ctx, a, location) },
+	})
+	if err != nil {
+		return nil, storeKind(err)
+	}
+	defer func() { err = errors.Join(err, backup.Close()) }()
+	for _, note := range backup.Notes {
+		a.Note("%s", note)
+	}
+	file, err := os.CreateTemp(f.scratch, "etcdkit-scan-*") // mode 0600
+	if err != nil {
+		return nil, fmt.Errorf("decode backup: %w", err)
+	}
+	// Without a name the copy is gone when the process is, however it ends.
+	// Where the system cannot do that, it is removed at the end.
+	early := os.Remove(file.Name())
+	defer func() {
+		err = errors.Join(err, file.Close())
+		if early != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if _, err := io.Copy(file, contextReader{ctx, backup}); err != nil {
+		return nil, fmt.Errorf("decode backup %s: %w", backup.Name, err)
+	}
+	return secrets.ScanFile(ctx, secrets.OSFile{File: file}, opts)
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}
+
+func scanSecretsFile(ctx context.Context, name string, opts secrets.Options) (r *secrets.Report, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("scan: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return secrets.ScanFile(ctx, secrets.OSFile{File: file}, opts)
+}
+
+func (f *secretsFlags) scanCluster(ctx context.Context, a *app.App, opts secrets.Options) (r *secrets.Report, err error) {
+	client, err := a.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	r, err = secrets.ScanCluster(ctx, client, secrets.ClusterOptions{
+		Options: opts, Timeout: a.Global.CommandTimeout, StallTimeout: watchStall, BytesPerSecond: int64(f.rate),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Source = strings.Join(client.Endpoints(), ",")
+	return r, nil
+}
