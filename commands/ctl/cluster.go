@@ -15,6 +15,7 @@ func clusterCommands(t *tree) []*cobra.Command {
 		newAuthCmd(t),
 		newUserCmd(t),
 		newRoleCmd(t),
+		newCheckCmd(t),
 		newCompletionCmd(t),
 		newDowngradeCmd(t),
 		newOptionsCmd(t),

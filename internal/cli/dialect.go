@@ -34,3 +34,7 @@ func (d Dialect) PausesBeforeRangeDelete() bool { return d == Upstream }
 // AddsLearners reports whether a new member is a learner unless a vote is asked
 // for. Upstream gives it a vote, which can cost quorum.
 func (d Dialect) AddsLearners() bool { return d == Native }
+
+// CleansUp reports whether a check takes back all that it wrote, its history and
+// the space in the files too. Upstream leaves them unless told.
+func (d Dialect) CleansUp() bool { return d == Native }

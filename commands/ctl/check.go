@@ -1,0 +1,150 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/load"
+)
+
+func newCheckCmd(t *tree) *cobra.Command {
+	return t.group("check <subcommand>", "commands for checking properties of the etcd cluster. Use `etcdctl check --help` to see subcommands",
+		"commands for checking properties of the etcd cluster", groupUtility, newCheckPerfCmd(t), newCheckDatascaleCmd(t))
+}
+
+// checkOptions are what both checks share.
+type checkOptions struct {
+	load, prefix            string
+	autoCompact, autoDefrag bool
+	duration                time.Duration // of check perf, natively
+}
+
+func (o *checkOptions) bind(t *tree, cmd *cobra.Command, prefix string) {
+	full := t.Dialect.CleansUp()
+	cmd.Flags().StringVar(&o.prefix, "prefix", prefix, "The prefix for writing the "+checkName(cmd)+" check's keys.")
+	cmd.Flags().BoolVar(&o.autoCompact, "auto-compact", full, "Compact storage with last revision after test is finished.")
+	cmd.Flags().BoolVar(&o.autoDefrag, "auto-defrag", full, "Defragment storage after test is finished.")
+}
+
+// checkName is what the check is called in words.
+func checkName(cmd *cobra.Command) string {
+	if cmd.Name() == "perf" {
+		return "performance"
+	}
+	return cmd.Name()
+}
+
+// workload returns the load's name in its short form.
+func (o *checkOptions) workload() (string, error) {
+	switch o.load {
+	case "s", "small":
+		return "s", nil
+	case "m", "medium":
+		return "m", nil
+	case "l", "large":
+		return "l", nil
+	case "xl", "xLarge":
+		return "xl", nil
+	}
+	return "", code(exitBadFeature, "unknown load option %v", o.load)
+}
+
+// dialMany opens clients that each have a connection of their own.
+func (t *tree) dialMany(ctx context.Context, c etcd.Config, n int) (clients []*clientv3.Client, closeAll func(), err error) {
+	closeAll = func() {
+		for _, c := range clients {
+			_ = c.Close()
+		}
+	}
+	for range n {
+		// They outlive a signal, so that the writes can be taken back.
+		client, err := t.dial(context.WithoutCancel(ctx), c)
+		if err != nil {
+			closeAll()
+			return nil, func() {}, err
+		}
+		clients = append(clients, client)
+	}
+	return clients, closeAll, nil
+}
+
+// checkEmpty refuses a prefix that has keys: they would be deleted.
+func (t *tree) checkEmpty(ctx context.Context, client *clientv3.Client, prefix, advice string) error {
+	if !t.upstream() {
+		var cancel context.CancelFunc
+		ctx, cancel = t.Timeout(ctx)
+		defer cancel()
+	}
+	err := load.Check(ctx, client, prefix)
+	if errors.Is(err, load.ErrNotEmpty) {
+		return code(exitInvalidInput, "prefix %q has keys. Delete with %s first", prefix, advice)
+	}
+	return err
+}
+
+// cleaning is what the cleanup of a check left.
+type cleaning struct {
+	SizeBefore int64  `json:"dbSizeBytesBefore"`
+	SizeAfter  int64  `json:"dbSizeBytesAfter"`
+	Error      string `json:"cleanupError,omitempty"`
+}
+
+// dbSize is the size of the first endpoint's database, 0 if it is not known.
+func (t *tree) dbSize(ctx context.Context, client *clientv3.Client) int64 {
+	ctx, cancel := t.Timeout(context.WithoutCancel(ctx))
+	defer cancel()
+	status, err := client.Status(ctx, client.Endpoints()[0])
+	if err != nil {
+		return 0
+	}
+	return status.DbSize
+}
+
+// cleanUp takes back what a check wrote: its keys, their history, and the space
+// in the files, where the flags say so. It is for the native dialect.
+func (t *tree) cleanUp(ctx context.Context, client *clientv3.Client, o checkOptions) error {
+	if !o.autoCompact {
+		_, err := load.Remove(ctx, client, o.prefix)
+		return err
+	}
+	if err := load.Purge(ctx, client, o.prefix); err != nil || !o.autoDefrag {
+		return err
+	}
+	tools, endpoints, err := t.Tools(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return err
+	}
+	_, err = health.Defrag(context.WithoutCancel(ctx), tools, endpoints, health.DefragOptions{All: true, Pause: 0})
+	return err
+}
+
+// upstreamCompact and upstreamDefrag tell what they do as etcdctl does.
+func (t *tree) upstreamCompact(ctx context.Context, client *clientv3.Client, revision int64) error {
+	fmt.Fprintf(t.Out, "Compacting with revision %d\n", revision)
+	if err := load.Compact(ctx, client, revision); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "Compacted with revision %d\n", revision)
+	return nil
+}
+
+func (t *tree) upstreamDefrag(ctx context.Context, client *clientv3.Client) error {
+	for _, ep := range client.Endpoints() {
+		fmt.Fprintf(t.Out, "Defragmenting %q\n", ep)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		_, err := client.Defragment(bounded, ep)
+		cancel()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t.Out, "Defragmented %q\n", ep)
+	}
+	return nil
+}

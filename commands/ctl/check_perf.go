@@ -1,0 +1,217 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cheggaaa/pb/v3"
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/pkg/v3/report"
+
+	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/load"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// What the check asks of a cluster.
+const (
+	perfDuration  = time.Minute
+	perfShare     = 0.9 // of the throughput asked for
+	perfSlowest   = 0.5 // seconds
+	perfStddev    = 0.1 // seconds
+	perfKeySize   = 256
+	perfValueSize = 1024
+)
+
+const checkPerfHelp = `Writes at the rate of a workload for a minute, and judges throughput, the slowest
+write and the spread: s(mall) is 150 writes a second by 50 clients, m(edium) 1000
+by 200, l(arge) 8000 by 500, xl(arge) 15000 by 1000. It is a load on the cluster;
+"etcdkit disk check" measures a disk without one.
+
+Afterwards, also when it is interrupted, the keys are deleted, compacted away, and
+the members defragmented, followers first: the database is as large as before.
+
+  etcdkit check perf --load m
+
+Exit codes: 0 passed, 1 failed to run or to clean up, 2 wrong usage, 3 too slow.`
+
+func newCheckPerfCmd(t *tree) *cobra.Command {
+	var opts checkOptions
+	cmd := &cobra.Command{
+		Use: "perf [options]", Short: "Check the performance of the etcd cluster", Long: t.long("", checkPerfHelp),
+		RunE: t.run(func(ctx context.Context, args []string) error { return runCheckPerf(ctx, t, args, opts) }),
+	}
+	cmd.Flags().StringVar(&opts.load, "load", "s", "The performance check's workload model. Accepted workloads: s(small), m(medium), l(large), xl(xLarge). "+
+		"Different workload models use different configurations in terms of number of clients and expected throughput.")
+	opts.bind(t, cmd, "/etcdctl-check-perf/")
+	if !t.upstream() {
+		cmd.Flags().DurationVar(&opts.duration, "duration", perfDuration, "how long to write")
+	} else {
+		opts.duration = perfDuration
+	}
+	completeFlag(cmd, "load", "small", "medium", "large", "xLarge")
+	return t.offer(cmd)
+}
+
+// perfLoad returns the writes a second and the clients of a workload.
+func perfLoad(workload string) (writes, clients int) {
+	switch workload {
+	case "m":
+		return 1000, 200
+	case "l":
+		return 8000, 500
+	case "xl":
+		return 15000, 1000
+	}
+	return 150, 50
+}
+
+func runCheckPerf(ctx context.Context, t *tree, args []string, opts checkOptions) error {
+	workload, err := opts.workload()
+	if err != nil {
+		return err
+	}
+	if err := t.tooMany(args, 0); err != nil {
+		return err
+	}
+	c, err := t.connection()
+	if err != nil {
+		return err
+	}
+	writes, n := perfLoad(workload)
+	clients, closeAll, err := t.dialMany(ctx, c, n)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if err := t.checkEmpty(ctx, clients[0], opts.prefix, "'etcdctl del --prefix "+opts.prefix+"'"); err != nil {
+		return err
+	}
+	size := t.dbSize(ctx, clients[0])
+	bar := t.secondsBar(ctx, opts.duration)
+	stats := load.Run(ctx, clients, load.Options{Prefix: opts.prefix, KeySize: perfKeySize, ValueSize: perfValueSize, Rate: writes, Duration: opts.duration}, func() {})
+	bar()
+	if t.upstream() {
+		return t.upstreamPerf(ctx, clients[0], opts, stats, writes)
+	}
+	cleanErr := t.cleanUp(ctx, clients[0], opts)
+	if err := context.Cause(ctx); err != nil {
+		return errors.Join(cleanErr, err)
+	}
+	p := newPerfResult(stats, writes, cleaning{SizeBefore: size, SizeAfter: t.dbSize(ctx, clients[0])})
+	if cleanErr != nil {
+		p.Cleaning.Error = cleanErr.Error()
+	}
+	if err := errors.Join(t.print(p.result()), cleanErr); err != nil {
+		return err
+	}
+	if !p.Pass {
+		return cli.Verdict(errors.New("the cluster is too slow for this load"))
+	}
+	return nil
+}
+
+// secondsBar shows the seconds that have passed, and returns what ends it.
+func (t *tree) secondsBar(ctx context.Context, d time.Duration) (stop func()) {
+	if !t.upstream() && !t.Live {
+		return func() {}
+	}
+	bar := pb.New(int(d / time.Second))
+	bar.SetWriter(t.Err)
+	bar.Start()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for range int(d / time.Second) {
+			select {
+			case <-tick.C:
+				bar.Add(1)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done; bar.Finish() }
+}
+
+// perfResult is the answer of check perf.
+type perfResult struct {
+	Pass             bool           `json:"pass"`
+	WritesPerSecond  float64        `json:"writesPerSecond"`
+	WantedPerSecond  int            `json:"wantedPerSecond"`
+	SlowestSeconds   float64        `json:"slowestSeconds"`
+	DeviationSeconds float64        `json:"standardDeviationSeconds"`
+	Errors           map[string]int `json:"errors,omitempty"`
+	Cleaning         cleaning       `json:"cleanup"`
+}
+
+func newPerfResult(s report.Stats, writes int, c cleaning) perfResult {
+	p := perfResult{
+		WritesPerSecond: s.RPS, WantedPerSecond: writes, SlowestSeconds: s.Slowest, DeviationSeconds: s.Stddev,
+		Errors: s.ErrorDist, Cleaning: c,
+	}
+	p.Pass = len(p.Errors) == 0 && p.fast() && p.SlowestSeconds <= perfSlowest && p.DeviationSeconds <= perfStddev
+	return p
+}
+
+func (p perfResult) fast() bool { return p.WritesPerSecond/float64(p.WantedPerSecond) > perfShare }
+
+func (p perfResult) result() result {
+	return result{native: p, simple: func(w io.Writer) {
+		p.write(w)
+		fmt.Fprintf(w, "database size %s before, %s after\n", output.Bytes(p.Cleaning.SizeBefore), output.Bytes(p.Cleaning.SizeAfter))
+	}}
+}
+
+// write tells the result in etcdctl's words.
+func (p perfResult) write(w io.Writer) {
+	if len(p.Errors) > 0 {
+		fmt.Fprintln(w, "FAIL: too many errors")
+		for text, n := range p.Errors {
+			fmt.Fprintf(w, "FAIL: ERROR(%v) -> %d\n", text, n)
+		}
+	}
+	perSecond := int(p.WritesPerSecond) + 1
+	tell(w, p.fast(), fmt.Sprintf("PASS: Throughput is %d writes/s", perSecond), fmt.Sprintf("FAIL: Throughput too low: %d writes/s", perSecond))
+	tell(w, p.SlowestSeconds <= perfSlowest, fmt.Sprintf("PASS: Slowest request took %fs", p.SlowestSeconds), fmt.Sprintf("Slowest request took too long: %fs", p.SlowestSeconds))
+	tell(w, p.DeviationSeconds <= perfStddev, fmt.Sprintf("PASS: Stddev is %fs", p.DeviationSeconds), fmt.Sprintf("Stddev too high: %fs", p.DeviationSeconds))
+	tell(w, p.Pass, "PASS", "FAIL")
+}
+
+func tell(w io.Writer, ok bool, good, bad string) {
+	if ok {
+		fmt.Fprintln(w, good)
+	} else {
+		fmt.Fprintln(w, bad)
+	}
+}
+
+// upstreamPerf cleans up as far as etcdctl does, and tells as it does.
+func (t *tree) upstreamPerf(ctx context.Context, client *clientv3.Client, opts checkOptions, stats report.Stats, writes int) error {
+	revision, err := load.Remove(ctx, client, opts.prefix)
+	if err != nil {
+		fmt.Fprintf(t.Out, "FAIL: Cleanup failed during key deletion: ERROR(%v)\n", errors.Unwrap(err))
+	} else if opts.autoCompact {
+		if err := t.upstreamCompact(ctx, client, revision); err != nil {
+			return err
+		}
+	}
+	if opts.autoDefrag {
+		if err := t.upstreamDefrag(ctx, client); err != nil {
+			return err
+		}
+	}
+	p := newPerfResult(stats, writes, cleaning{})
+	p.write(t.Out)
+	if !p.Pass {
+		return errTold
+	}
+	return nil
+}
