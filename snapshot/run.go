@@ -21,8 +21,12 @@ import (
 // know must be before they are removed.
 const DefaultStaleAfter = 24 * time.Hour
 
-// runSuffix ends the names of run files.
-const runSuffix = ".run"
+const (
+	runSuffix = ".run"
+	// settled is when a store has finished what the last request of a killed run
+	// began: until then more of that run may come to light.
+	settled = time.Hour
+)
 
 // Runs is the folder in which every run that changes a repository leaves a
 // locked file, so that a later one can tell what a killed run left behind from
@@ -81,8 +85,9 @@ func (r *run) abandon() {
 // dead is a run of this machine that ended without cleaning up, or is held by
 // a living process.
 type dead struct {
-	run  *run
-	file runFile
+	run   *run
+	file  runFile
+	began time.Time
 }
 
 // read returns the runs of this machine at a repository: those that are dead,
@@ -107,6 +112,9 @@ func (r Runs) read(repository string) (ended map[string]*dead, living map[string
 		if err := json.NewDecoder(lock).Decode(&d.file); err != nil || d.file.Repository != repository {
 			_ = lock.Close() // another repository's, cleaned there
 			continue
+		}
+		if info, err := lock.Stat(); err == nil {
+			d.began = info.ModTime()
 		}
 		ended[id] = d
 	}
@@ -134,7 +142,14 @@ type CleanOptions struct {
 // manifest, at once for a dead run of this machine, after StaleAfter for others.
 // Nothing of a living run is touched, and nothing that this program did not
 // write.
-func Clean(ctx context.Context, repo store.Store, opts CleanOptions) (all []Leftover, err error) {
+func Clean(ctx context.Context, repo store.Store, opts CleanOptions) ([]Leftover, error) {
+	found, _, err := clean(ctx, repo, opts)
+	return found, err
+}
+
+// clean is Clean, and reports whether a run was killed so lately that more of
+// it may come to light.
+func clean(ctx context.Context, repo store.Store, opts CleanOptions) (found []Leftover, recent bool, err error) {
 	if opts.StaleAfter <= 0 {
 		opts.StaleAfter = DefaultStaleAfter
 	}
@@ -142,17 +157,20 @@ func Clean(ctx context.Context, repo store.Store, opts CleanOptions) (all []Left
 	c := &cleaner{repo: repo, opts: opts, ended: ended, living: living}
 	defer func() {
 		for _, d := range ended {
-			if err != nil || opts.DryRun {
-				_ = d.run.lock.Close() // the next run tries again
+			if err != nil || opts.DryRun || opts.Now().Sub(d.began) < settled {
+				_ = d.run.lock.Close() // the next run looks again
 				continue
 			}
 			d.run.end()
 		}
 	}()
-	if err := c.find(ctx); err != nil {
-		return nil, err
+	for _, d := range ended {
+		recent = recent || opts.Now().Sub(d.began) < settled
 	}
-	return c.found, c.remove(ctx)
+	if err := c.find(ctx); err != nil {
+		return nil, recent, err
+	}
+	return c.found, recent, c.remove(ctx)
 }
 
 type cleaner struct {

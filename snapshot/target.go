@@ -76,15 +76,15 @@ func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (
 	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: repo.URL()}); err != nil {
 		k.warn(err)
 	}
-	cleaned, err := Clean(ctx, repo, CleanOptions{Runs: opts.Runs, StaleAfter: opts.StaleAfter, Now: opts.Now})
-	if err != nil && ctx.Err() == nil {
-		k.warn(err)
-	}
+	k.clean(ctx)
 	saved, err := src.take(ctx, opts, k.run.id, k.sink(ctx))
 	if saved == nil {
 		saved = &Saved{}
 	}
-	saved.Cleaned = cleaned
+	if k.again && err == nil {
+		k.clean(ctx)
+	}
+	saved.Cleaned = k.cleaned
 	saved.Warnings = append(k.warnings, saved.Warnings...)
 	switch {
 	case err != nil:
@@ -108,6 +108,18 @@ type keeper struct {
 	run      *run
 	warnings []string
 	at       *candidate // that served, or would have
+	cleaned  []Leftover
+	again    bool // a run was killed lately: the store may still have been at its last request
+}
+
+// clean removes what dead runs left. A failure is no reason not to save.
+func (k *keeper) clean(ctx context.Context) {
+	opts := CleanOptions{Runs: k.opts.Runs, StaleAfter: k.opts.StaleAfter, Now: k.opts.Now}
+	cleaned, recent, err := clean(ctx, k.repo, opts)
+	if err != nil && ctx.Err() == nil {
+		k.warn(err)
+	}
+	k.cleaned, k.again = append(k.cleaned, cleaned...), recent
 }
 
 func (k *keeper) warn(err error) { k.warnings = append(k.warnings, err.Error()) }
