@@ -220,8 +220,8 @@ func choose(pending []Action, leader uint64) (next Action, leads bool) {
 func (r *run) one(ctx context.Context, facts Facts, a Action, leads bool) error {
 	if leads && VotingOf(facts.Members).Voters > 1 {
 		err := r.do(actionMove, a.Member, func() (string, error) {
-			to, err := MoveLeader(ctx, r.tools, facts, a.id, nil)
-			return "to " + to, err
+			to, err := MoveLeader(ctx, r.tools, facts, a.id)
+			return "to " + to.Label(), err
 		})
 		if err != nil {
 			return err

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // ErrNoSuccessor means that no member can take leadership.
@@ -42,28 +40,45 @@ func Successors(facts Facts, leader uint64) []Member {
 	return out
 }
 
-// MoveLeader hands leadership from a member to the best of its successors, or
-// the best of those that allowed admits, and waits until the new leader says
-// so itself. It tries the next best when one does not take it, and returns
-// the new leader's name.
-func MoveLeader(ctx context.Context, tools Tools, facts Facts, from uint64, allowed func(Member) bool) (string, error) {
+// MoveToAny hands leadership to the best of the other members, and returns the
+// old leader and the new one.
+func MoveToAny(ctx context.Context, tools Tools, endpoints []string) (from, to Member, err error) {
+	r := newRun(tools, endpoints, DefragOptions{})
+	facts, err := r.look(ctx)
+	if err != nil {
+		return from, to, err
+	}
+	if err := voterWithQuorum(facts); err != nil {
+		return from, to, err
+	}
+	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == leaderID(facts.Members) })
+	if i < 0 {
+		return from, to, fmt.Errorf("%w: the leader is not known", ErrNoSuccessor)
+	}
+	from = facts.Members[i]
+	to, err = MoveLeader(ctx, tools, facts, from.ID)
+	return from, to, err
+}
+
+// MoveLeader hands leadership from a member to the best of its successors, and
+// waits until the old leader itself follows another. It tries the next best
+// when one does not take it. Who leads then is returned.
+func MoveLeader(ctx context.Context, tools Tools, facts Facts, from uint64) (Member, error) {
 	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == from })
 	if i < 0 {
-		return "", fmt.Errorf("%w: the leader is not known", ErrNoSuccessor)
+		return Member{}, fmt.Errorf("%w: the leader is not known", ErrNoSuccessor)
 	}
 	old, err := tools.Operate(ctx, facts.Members[i].Endpoint)
 	if err != nil {
-		return "", err
+		return Member{}, err
 	}
 	defer func() { _ = old.Close() }()
 	var failures []error
 	for _, to := range Successors(facts, from) {
-		if allowed != nil && !allowed(to) {
-			continue
-		}
-		err := moveTo(ctx, tools, old, facts.Members[i].Endpoint, to)
+		leader, err := moveTo(ctx, old, facts.Members[i].Endpoint, to)
 		if err == nil {
-			return to.Label(), nil
+			j := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == leader })
+			return facts.Members[max(j, 0)], nil
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", to.Label(), err))
 		if ctx.Err() != nil {
@@ -71,50 +86,31 @@ func MoveLeader(ctx context.Context, tools Tools, facts Facts, from uint64, allo
 		}
 	}
 	if len(failures) == 0 {
-		return "", fmt.Errorf("%w: no other voter answers and serves", ErrNoSuccessor)
+		return Member{}, fmt.Errorf("%w: no other voter answers and serves", ErrNoSuccessor)
 	}
-	return "", fmt.Errorf("%w: %w", ErrNoSuccessor, errors.Join(failures...))
+	return Member{}, fmt.Errorf("%w: %w", ErrNoSuccessor, errors.Join(failures...))
 }
 
-// moveTo asks for the move and believes what the members say afterwards: the
-// request can fail though leadership moved, and it moves on its own when the
-// old leader dies meanwhile.
-func moveTo(ctx context.Context, tools Tools, old Operator, oldEndpoint string, to Member) error {
+// moveTo asks for the move and believes what the old leader says afterwards:
+// the request can fail though leadership moved, and an election may make
+// another the leader. A signal does not end it, for leadership must not be in
+// the air when we leave.
+func moveTo(ctx context.Context, old Operator, endpoint string, to Member) (leader uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveTimeout)
 	defer cancel()
-	_, err := old.MoveLeader(ctx, to.ID)
-	if err != nil && !errors.Is(err, rpctypes.ErrNotLeader) {
-		// Another leader may have been elected all the same.
-		if leader, statusErr := follows(ctx, tools, to); statusErr == nil && leader == to.ID {
-			return nil
-		}
-		return err
-	}
+	_, moveErr := old.MoveLeader(ctx, to.ID)
 	for {
-		leader, statusErr := follows(ctx, tools, to)
-		if statusErr == nil && leader != 0 {
-			if seen, err := statusWithin(ctx, old, oldEndpoint); err == nil && seen.Leader != seen.Header.MemberId {
-				return nil
-			}
+		seen, err := statusWithin(ctx, old, endpoint)
+		switch {
+		case err == nil && seen.Leader != 0 && seen.Leader != seen.Header.MemberId:
+			return seen.Leader, nil
+		case err == nil && seen.Leader != 0 && moveErr != nil:
+			return 0, moveErr // it still leads
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, statusErr, fmt.Errorf("it did not take leadership within %s", moveTimeout))
+			return 0, errors.Join(moveErr, err, fmt.Errorf("no other leader within %s", moveTimeout))
 		case <-time.After(moveInterval):
 		}
 	}
-}
-
-// follows asks a member whom it follows.
-func follows(ctx context.Context, tools Tools, m Member) (uint64, error) {
-	client, err := tools.Operate(ctx, m.Endpoint)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = client.Close() }()
-	status, err := statusWithin(ctx, client, m.Endpoint)
-	if err != nil {
-		return 0, err
-	}
-	return status.Leader, nil
 }

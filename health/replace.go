@@ -269,8 +269,8 @@ func (r *replacement) step(ctx context.Context, action string) error {
 			return nil
 		}
 		return r.do(action, r.old.Label(), func() (string, error) {
-			to, err := MoveLeader(ctx, r.tools, facts, r.old.ID, nil)
-			return "to " + to, err
+			to, err := MoveLeader(ctx, r.tools, facts, r.old.ID)
+			return "to " + to.Label(), err
 		})
 	case actionRemove:
 		if r.old == nil {

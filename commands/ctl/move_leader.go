@@ -11,22 +11,37 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 func newMoveLeaderCmd(t *tree) *cobra.Command {
+	var toAny bool
 	cmd := &cobra.Command{
 		Use: "move-leader <transferee-member-id>", Short: "Transfers leadership to another etcd cluster member.",
 		Long: t.long("", `Hands leadership to the member named by its id, name, or peer or client URL. The
-leader is found through the member list, so any endpoint will do.
+leader is found through the member list, so any endpoint will do. --to-any takes
+the best of the other voters: one that serves reads, has applied most, and answers
+fastest; where one does not take leadership, the next best is asked.
 
   etcdkit move-leader m2
+  etcdkit move-leader --to-any
 
-Exit codes: 0 moved, 1 failed, 2 wrong usage.`),
+Exit codes: 0 moved, 1 failed, 2 wrong usage; with --to-any 4 nothing answered,
+5 there is no quorum.`),
 		GroupID: groupMaintenance,
-		RunE:    t.run(func(ctx context.Context, args []string) error { return runMoveLeader(ctx, t, args) }),
+		RunE: t.run(func(ctx context.Context, args []string) error {
+			if toAny {
+				return t.moveToAny(ctx, args)
+			}
+			return runMoveLeader(ctx, t, args)
+		}),
+	}
+	if !t.upstream() {
+		cmd.Flags().BoolVar(&toAny, "to-any", false, "to the best of the other voters")
 	}
 	return t.offer(cmd, output.Protobuf)
 }
@@ -64,6 +79,22 @@ func runMoveLeader(ctx context.Context, t *tree, args []string) error {
 		return err
 	}
 	return t.print(t.moveLeaderResult(leader, target, (*pb.MoveLeaderResponse)(resp)))
+}
+
+// moveToAny lets the cluster's state choose the new leader.
+func (t *tree) moveToAny(ctx context.Context, args []string) error {
+	if err := t.tooMany(args, 0); err != nil {
+		return err
+	}
+	tools, endpoints, err := t.Tools(ctx, nil)
+	if err != nil {
+		return err
+	}
+	from, to, err := health.MoveToAny(ctx, tools, endpoints)
+	if err != nil {
+		return app.Judged(err)
+	}
+	return t.print(t.moveLeaderResult(from.ID, to.ID, &pb.MoveLeaderResponse{}))
 }
 
 // transferee returns the id of the member that arg means, and the endpoints of
