@@ -22,9 +22,10 @@ import (
 // benchMegabytes is the live data that a defragmentation copies.
 const benchMegabytes = 400
 
-// writer writes through one endpoint, or through all, and knows when it stood
-// still.
+// writer writes, or renews a lease, through one endpoint or through all, and
+// knows when it stood still.
 type writer struct {
+	what    string
 	name    string
 	gaps    []span
 	failed  int
@@ -35,11 +36,11 @@ type span struct{ from, to time.Time }
 
 func (s span) overlaps(o span) bool { return s.from.Before(o.to) && o.from.Before(s.to) }
 
-func (w *writer) run(ctx context.Context, client *clientv3.Client) {
+func (w *writer) run(ctx context.Context, request func(context.Context) error) {
 	last := time.Now()
-	for i := 0; ctx.Err() == nil; i++ {
+	for ctx.Err() == nil {
 		once, cancel := context.WithTimeout(ctx, 30*time.Second)
-		_, err := client.Put(once, fmt.Sprint("writer/", w.name, "/", i%100), "v")
+		err := request(once)
 		cancel()
 		if ctx.Err() != nil {
 			break
@@ -74,10 +75,25 @@ func during(b *testing.B, servers *etcdtest.Servers, work func()) []*writer {
 	var wg sync.WaitGroup
 	var writers []*writer
 	begin := func(name string, endpoints ...string) {
-		w := &writer{name: name}
-		writers = append(writers, w)
 		client := etcdtest.Client(b, endpoints...)
-		wg.Go(func() { w.run(ctx, client) })
+		lease, err := client.Grant(ctx, 120)
+		if err != nil {
+			b.Fatal(err)
+		}
+		writes, renews := &writer{what: "writes", name: name}, &writer{what: "renewals", name: name}
+		writers = append(writers, writes, renews)
+		wg.Go(func() {
+			writes.run(ctx, func(ctx context.Context) error {
+				_, err := client.Put(ctx, fmt.Sprint("writer/", name, "/", writes.written%100), "v")
+				return err
+			})
+		})
+		wg.Go(func() {
+			renews.run(ctx, func(ctx context.Context) error {
+				_, err := client.KeepAliveOnce(ctx, lease.ID)
+				return err
+			})
+		})
 	}
 	for _, m := range servers.Members {
 		begin(m.Name, m.Endpoint)
@@ -110,8 +126,8 @@ func BenchmarkStall(b *testing.B) {
 		for _, w := range writers {
 			own, other := w.longest(turns[w.name])
 			turn := turns[w.name].to.Sub(turns[w.name].from)
-			lines = append(lines, fmt.Sprintf("  writer on %-4s its turn %5.0f ms; longest stall then %5.0f ms, else %5.0f ms; %d of %d writes failed",
-				w.name, ms(turn), ms(own), ms(other), w.failed, w.failed+w.written))
+			lines = append(lines, fmt.Sprintf("  %-8s through %-4s its turn %5.0f ms; longest stall then %5.0f ms, else %5.0f ms; %d of %d failed",
+				w.what, w.name, ms(turn), ms(own), ms(other), w.failed, w.failed+w.written))
 		}
 	}
 	for range b.N {
