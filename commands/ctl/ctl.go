@@ -77,6 +77,7 @@ func keyCommands(t *tree) []*cobra.Command {
 		newGetCmd(t),
 		newPutCmd(t),
 		newDelCmd(t),
+		newTxnCmd(t),
 		newCompactionCmd(t),
 		newLeaseCmd(t),
 	}

@@ -33,16 +33,22 @@ Exit codes: 0 deleted, also when there was no such key; 1 failed; 2 wrong usage;
 5 not confirmed.`
 
 func newDelCmd(t *tree) *cobra.Command {
-	var opts delOptions
+	cmd, opts := delCmd(t)
+	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return runDel(ctx, t, args, *opts) })
+	return t.offer(cmd, output.Fields, output.Protobuf)
+}
+
+// delCmd is the command without what it does, which is another thing in txn.
+func delCmd(t *tree) (*cobra.Command, *delOptions) {
+	opts := &delOptions{}
 	cmd := &cobra.Command{
 		Use:     "del [options] <key> [range_end]",
 		Short:   "Removes the specified key or range of keys [key, range_end)",
 		Long:    t.long("", delHelp),
 		GroupID: groupKV,
-		RunE:    t.run(func(ctx context.Context, args []string) error { return runDel(ctx, t, args, opts) }),
 	}
 	opts.bind(cmd.Flags())
-	return t.offer(cmd, output.Fields, output.Protobuf)
+	return cmd, opts
 }
 
 func (o *delOptions) bind(fs *pflag.FlagSet) {

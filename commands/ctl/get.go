@@ -41,22 +41,28 @@ that is sorted or filtered by revisions comes in one piece, in --command-timeout
 Exit codes: 0 read, also when there is no such key; 1 failed; 2 wrong usage.`
 
 func newGetCmd(t *tree) *cobra.Command {
-	var opts getOptions
+	cmd, opts := getCmd(t)
+	if !t.upstream() {
+		opts.bindNative(cmd.Flags())
+	}
+	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return runGet(ctx, t, args, *opts) })
+	return t.offer(cmd, output.Fields, output.Protobuf)
+}
+
+// getCmd is the command without what it does, which is another thing in txn.
+func getCmd(t *tree) (*cobra.Command, *getOptions) {
+	opts := &getOptions{}
 	cmd := &cobra.Command{
 		Use:     "get [options] <key> [range_end]",
 		Short:   "Gets the key or a range of keys",
 		Long:    t.long("", getHelp),
 		GroupID: groupKV,
-		RunE:    t.run(func(ctx context.Context, args []string) error { return runGet(ctx, t, args, opts) }),
 	}
 	opts.bind(cmd.Flags())
-	if !t.upstream() {
-		opts.bindNative(cmd.Flags())
-	}
 	completeFlag(cmd, "consistency", "l", "s")
 	completeFlag(cmd, "order", "ASCEND", "DESCEND")
 	completeFlag(cmd, "sort-by", "CREATE", "KEY", "MODIFY", "VALUE", "VERSION")
-	return t.offer(cmd, output.Fields, output.Protobuf)
+	return cmd, opts
 }
 
 func (o *getOptions) bind(fs *pflag.FlagSet) {

@@ -37,7 +37,7 @@ func (t *tree) guardFrom(ctx context.Context, client *clientv3.Client, stdinIsDa
 		if stdinIsData {
 			return cli.Guard(hint.With(fmt.Errorf("not done without a confirmation: %s", touch), "--yes confirms it"))
 		}
-		if err := t.Confirm(touch + "; go on?"); err != nil {
+		if err := t.Confirm(touch); err != nil {
 			return hint.With(err, "--yes confirms it; \"etcdkit snapshot save FILE\" first makes it possible to go back")
 		}
 	}
@@ -54,7 +54,7 @@ func (t *tree) touches(ctx context.Context, client *clientv3.Client, op clientv3
 		if prefix == "" {
 			return "", nil
 		}
-		return fmt.Sprintf("this writes %q among the objects of Kubernetes under %s", op.KeyBytes(), prefix), nil
+		return fmt.Sprintf("write %q among the objects of Kubernetes under %s?", op.KeyBytes(), prefix), nil
 	case !op.IsDelete():
 		return "", nil
 	}
@@ -75,7 +75,7 @@ func (t *tree) touches(ctx context.Context, client *clientv3.Client, op clientv3
 	if err != nil {
 		return "", fmt.Errorf("count the keys to delete: %w", err)
 	}
-	return fmt.Sprintf("this deletes %d keys of cluster %s: %s", resp.Count, output.ID(resp.Header.ClusterId), what), nil
+	return fmt.Sprintf("delete %d keys of cluster %s: %s?", resp.Count, output.ID(resp.Header.ClusterId), what), nil
 }
 
 // wholeKeyspace reports whether nothing lies outside of op's range.

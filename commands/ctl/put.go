@@ -48,16 +48,22 @@ input, byte for byte. A value that begins with a dash goes after "--".
 Exit codes: 0 stored, 1 failed, 2 wrong usage, 5 refused by a guard.`
 
 func newPutCmd(t *tree) *cobra.Command {
-	var opts putOptions
+	cmd, opts := putCmd(t)
+	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return runPut(ctx, t, args, *opts) })
+	return t.offer(cmd, output.Fields, output.Protobuf)
+}
+
+// putCmd is the command without what it does, which is another thing in txn.
+func putCmd(t *tree) (*cobra.Command, *putOptions) {
+	opts := &putOptions{}
 	cmd := &cobra.Command{
 		Use:     "put [options] <key> <value> (<value> can also be given from stdin)",
 		Short:   "Puts the given key into the store",
 		Long:    t.long(putUpstreamHelp, putHelp),
 		GroupID: groupKV,
-		RunE:    t.run(func(ctx context.Context, args []string) error { return runPut(ctx, t, args, opts) }),
 	}
 	opts.bind(cmd.Flags())
-	return t.offer(cmd, output.Fields, output.Protobuf)
+	return cmd, opts
 }
 
 func (o *putOptions) bind(fs *pflag.FlagSet) {
