@@ -78,6 +78,7 @@ func keyCommands(t *tree) []*cobra.Command {
 		newPutCmd(t),
 		newDelCmd(t),
 		newTxnCmd(t),
+		newWatchCmd(t),
 		newCompactionCmd(t),
 		newLeaseCmd(t),
 	}

@@ -16,7 +16,8 @@ import (
 // tree is what the commands of one program share.
 type tree struct {
 	*app.App
-	cmd *cobra.Command // the one that runs, nil before
+	cmd      *cobra.Command // the one that runs, nil before
+	printing printing
 }
 
 func (t *tree) upstream() bool { return t.Dialect == cli.Upstream }
