@@ -24,8 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	run := func() {
 		signal.Ignore(syscall.SIGPIPE)
-		ctx, stop := cli.NotifyContext(context.Background())
-		context.AfterFunc(ctx, stop)
+		ctx, _ := cli.NotifyContext(context.Background())
 		os.Exit(commands.Main(ctx, os.Args, cli.System()))
 	}
 	testscript.Main(m, map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run})

@@ -13,8 +13,7 @@ import (
 )
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE) // a broken standard error must not kill an upload
-	ctx, stop := cli.NotifyContext(context.Background())
-	context.AfterFunc(ctx, stop) // a second signal kills at once
+	signal.Ignore(syscall.SIGPIPE)                    // a broken standard error must not kill an upload
+	ctx, _ := cli.NotifyContext(context.Background()) // a second signal kills
 	os.Exit(commands.Main(ctx, os.Args, cli.System()))
 }

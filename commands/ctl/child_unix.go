@@ -15,3 +15,6 @@ func childCode(s *os.ProcessState) int {
 	}
 	return s.ExitCode()
 }
+
+// stopChild passes a signal on.
+func stopChild(p *os.Process, number syscall.Signal) error { return p.Signal(number) }

@@ -79,6 +79,9 @@ func keyCommands(t *tree) []*cobra.Command {
 		newDelCmd(t),
 		newTxnCmd(t),
 		newWatchCmd(t),
+		newLockCmd(t),
+		newElectCmd(t),
+		newMakeMirrorCmd(t),
 		newCompactionCmd(t),
 		newLeaseCmd(t),
 	}

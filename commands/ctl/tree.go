@@ -28,12 +28,28 @@ func (t *tree) run(fn func(ctx context.Context, args []string) error) func(*cobr
 	return func(cmd *cobra.Command, args []string) error {
 		t.cmd = cmd
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		err := t.Run(fn)(cmd, args)
+		err := t.runIn(cmd, args, fn)
 		if errors.Is(err, syscall.EPIPE) {
 			return &cli.ChildExit{Code: 128 + int(syscall.SIGPIPE)} // as if the signal had ended us: the reader has seen enough
 		}
 		return err
 	}
+}
+
+// runIn calls fn by the manners of the dialect. Under upstream's name a signal
+// ends a command without a word, unless the command has one for it.
+func (t *tree) runIn(cmd *cobra.Command, args []string, fn func(context.Context, []string) error) error {
+	if !t.upstream() {
+		return t.Run(fn)(cmd, args)
+	}
+	err := fn(cmd.Context(), args)
+	if _, coded := errors.AsType[*codeError](err); coded || err == nil {
+		return err
+	}
+	if cause := context.Cause(cmd.Context()); cli.Signal(cause) != 0 {
+		return cause
+	}
+	return err
 }
 
 // group returns a command that only holds others. Under upstream's name an

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // SignalError is the cause of a context that a signal ended.
@@ -13,8 +14,13 @@ type SignalError struct{ Signal syscall.Signal }
 
 func (e *SignalError) Error() string { return "ended by signal: " + e.Signal.String() }
 
+// repeatGrace is how long signals after the first are taken for its repeats:
+// timeout(1) sends its signal twice, to the process and to its group.
+const repeatGrace = time.Second
+
 // NotifyContext returns a context that SIGINT, SIGTERM or SIGHUP ends, with a
-// *SignalError as its cause. After stop a signal kills the process as usual.
+// *SignalError as its cause. A while after it, or after stop, a signal kills the
+// process as usual.
 func NotifyContext(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -24,6 +30,7 @@ func NotifyContext(parent context.Context) (ctx context.Context, stop context.Ca
 		case s := <-signals:
 			number, _ := s.(syscall.Signal)
 			cancel(&SignalError{Signal: number})
+			time.AfterFunc(repeatGrace, func() { signal.Stop(signals) })
 		case <-ctx.Done():
 		}
 	}()
