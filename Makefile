@@ -18,6 +18,10 @@ help: ## list the targets
 build: ## build bin/etcdkit, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags='$(LDFLAGS)' -o bin/etcdkit ./cmd/etcdkit
 
+.PHONY: demo
+demo: build ## run the main job against a throwaway cluster and S3 server
+	./demo/run
+
 .PHONY: reference
 reference: ## build upstream's programs, which tests compare with
 	@$(GO) run ./internal/testing/reference/build >/dev/null
