@@ -18,23 +18,20 @@ import (
 // pairs is how often fio and this package measure in turn.
 const pairs = 11
 
-// TestBenchFio compares with fio on the folder that DISK_BENCH_DIR names, or a
-// temporary one.
-func TestBenchFio(t *testing.T) {
-	fio, err := exec.LookPath("fio")
-	if err != nil {
-		t.Skip("SKIPPED, fio is not installed: apt-get install fio")
-	}
-	dir := benchDir(t)
+// BenchmarkAgainstFio compares with fio on the folder that DISK_BENCH_DIR
+// names, or a temporary one.
+func BenchmarkAgainstFio(b *testing.B) {
+	fio := findFio(b)
+	dir := benchDir(b)
 	fs, err := StatFilesystem(dir)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	var theirs, ours []Round
 	for i := range pairs + 1 {
 		both := []func(){
-			func() { theirs = append(theirs, fioRound(t, fio, dir)) },
-			func() { ours = append(ours, ownRound(t, dir, fs)) },
+			func() { theirs = append(theirs, fioRound(b, fio, dir)) },
+			func() { ours = append(ours, ownRound(b, dir, fs)) },
 		}
 		if i%2 == 1 { // neither always comes first
 			slices.Reverse(both)
@@ -64,44 +61,56 @@ func TestBenchFio(t *testing.T) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%+.1f %%\t%.1f %%\t%s to %s\t%s\n", m.metric, m.metric.Format(their), m.metric.Format(own),
 			100*(own-their)/their, 100*allowed/their, m.metric.Format(low), m.metric.Format(high), word)
+		b.ReportMetric(own/their, string(m.metric)+"/fio's")
 	}
 	w.Flush()
 }
 
-// TestBenchOverhead reports what a write costs on top of the disk's time.
-func TestBenchOverhead(*testing.T) {
-	got := testing.Benchmark(BenchmarkOwnOverhead)
-	fmt.Printf("\nown time per write against a file that does nothing: %d ns (aim: below 2000)\n", got.NsPerOp())
+// findFio returns the path of fio, which it installs where that is one command.
+func findFio(b *testing.B) string {
+	b.Helper()
+	if path, err := exec.LookPath("fio"); err == nil {
+		return path
+	}
+	if os.Geteuid() == 0 {
+		_ = exec.CommandContext(b.Context(), "apt-get", "install", "-y", "-qq", "fio").Run() // the next look tells
+	}
+	path, err := exec.LookPath("fio")
+	if err != nil {
+		fmt.Println("\nSKIPPED the comparison with fio, which is not installed: apt-get install fio")
+		b.Skip("no fio")
+	}
+	return path
 }
 
-func benchDir(t *testing.T) string {
-	t.Helper()
+func benchDir(b *testing.B) string {
+	b.Helper()
 	if dir := os.Getenv("DISK_BENCH_DIR"); dir != "" {
 		return dir
 	}
-	return t.TempDir()
+	return b.TempDir()
 }
 
 // ownRound measures one round as fio does: no warm-up, no limit.
-func ownRound(t *testing.T, dir string, fs Filesystem) Round {
-	t.Helper()
+func ownRound(b *testing.B, dir string, fs Filesystem) Round {
+	b.Helper()
 	opts, err := Options{Dir: dir}.complete()
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	got, _, err := newReport(opts, fs).round(t.Context(), opts, pace{writes: opts.writes(), longest: time.Hour, tell: func(int64) {}})
+	got, _, err := newReport(opts, fs).round(b.Context(), opts, pace{writes: opts.writes(), longest: time.Hour, tell: func(int64) {}})
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	return got
 }
 
-func fioRound(t *testing.T, fio, dir string) Round {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), fio, "--name=bench", "--rw=write", "--ioengine=sync", "--fdatasync=1",
+func fioRound(b *testing.B, fio, dir string) Round {
+	b.Helper()
+	out, err := exec.CommandContext(b.Context(), fio, "--name=bench", "--rw=write", "--ioengine=sync", "--fdatasync=1",
 		"--bs=2300", "--size=22m", "--directory="+dir, "--unlink=1", "--output-format=json").Output()
 	if err != nil {
-		t.Fatalf("fio: %v", err)
+		b.Fatalf("fio: %v", err)
 	}
 	var got struct {
 		Jobs []struct {
@@ -116,7 +125,7 @@ func fioRound(t *testing.T, fio, dir string) Round {
 		} `json:"jobs"`
 	}
 	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("fio's answer: %v", err)
+		b.Fatalf("fio's answer: %v", err)
 	}
 	at := func(p float64) float64 {
 		return got.Jobs[0].Sync.Latency.Percentile[strconv.FormatFloat(p, 'f', 6, 64)] / 1e9

@@ -95,9 +95,9 @@ func (r *Report) warn() {
 // waits for a rotation unless a battery stands behind its cache, any other
 // needs the way through the kernel to a device and back.
 func (r *Report) plausible() float64 {
-	const rotating, other = 500e-6, 8e-6
+	const rotating, solid = 500e-6, 8e-6
 	if fs := r.Filesystem; fs.Rotational != nil && *fs.Rotational && !fs.Virtual {
 		return rotating
 	}
-	return other
+	return solid
 }
