@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -31,7 +32,7 @@ func BenchmarkAgainstFio(b *testing.B) {
 	for i := range pairs + 1 {
 		both := []func(){
 			func() { theirs = append(theirs, fioRound(b, fio, dir)) },
-			func() { ours = append(ours, ownRound(b, dir, fs)) },
+			func() { ours = append(ours, ownRound(b, dir)) },
 		}
 		if i%2 == 1 { // neither always comes first
 			slices.Reverse(both)
@@ -91,15 +92,49 @@ func benchDir(b *testing.B) string {
 	return b.TempDir()
 }
 
-// ownRound measures one round as fio does: no warm-up, no limit.
-func ownRound(b *testing.B, dir string, fs Filesystem) Round {
-	b.Helper()
+// roundVariable makes the test binary measure one round in the folder that it
+// names, so that every round of ours is a new process, as every one of fio's is.
+const roundVariable = "DISK_BENCH_ROUND"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(roundVariable); dir != "" {
+		if err := printRound(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// printRound measures one round as fio does: no warm-up, no limit.
+func printRound(dir string) error {
+	fs, err := StatFilesystem(dir)
+	if err != nil {
+		return err
+	}
 	opts, err := Options{Dir: dir}.complete()
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
-	got, _, err := newReport(opts, fs).round(b.Context(), opts, pace{writes: opts.writes(), longest: time.Hour, tell: func(int64) {}})
+	p := pace{writes: opts.writes(), longest: time.Hour, tell: func(int64) {}}
+	got, _, err := newReport(opts, fs).round(context.Background(), opts, p)
 	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(got)
+}
+
+func ownRound(b *testing.B, dir string) Round {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), roundVariable+"="+dir)
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatalf("a round of ours: %v", err)
+	}
+	var got Round
+	if err := json.Unmarshal(out, &got); err != nil {
 		b.Fatal(err)
 	}
 	return got
