@@ -97,11 +97,12 @@ func (s *clusterScan) prefixes(ctx context.Context) ([]string, error) {
 	}
 	for _, prefix := range s.opts.Prefixes {
 		resp, err := kv.Get(ctx, prefix+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-		if err == nil && len(resp.Kvs) == 0 {
-			err = fmt.Errorf("%w under %s", ErrNotKubernetes, prefix)
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, rpctypes.ErrPermissionDenied): // perhaps not to what is looked at
+		case err != nil:
 			return nil, fmt.Errorf("scan cluster: %w", err)
+		case len(resp.Kvs) == 0:
+			return nil, fmt.Errorf("scan cluster: %w under %s", ErrNotKubernetes, prefix)
 		}
 	}
 	return s.opts.Prefixes, nil
@@ -123,7 +124,8 @@ func (g getter) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 func (s *clusterScan) history() bool { return slices.Contains(s.opts.Places, History) }
 
 func (s *clusterScan) run(ctx context.Context) error {
-	resp, err := getter{s}.Get(ctx, "\x00", clientv3.WithCountOnly())
+	first := string(s.judge.scope.dirs[0])
+	resp, err := getter{s}.Get(ctx, first, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ func nextSteps(r *Report) []Step {
 			Command: fmt.Sprintf("kubectl get %s --all-namespaces -o json | kubectl replace -f -", resource),
 		})
 	}
+	for _, resource := range inState(r, Live, Unknown) {
+		steps = append(steps, Step{Why: "find out who wrote the objects of " + resource + " that are in no format of Kubernetes: the API server cannot read them"})
+	}
 	live := len(inState(r, Live, Plain)) > 0
 	history := live || len(inState(r, History, Plain)) > 0
 	free := history || len(inState(r, Free, Plain)) > 0

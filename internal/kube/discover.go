@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -35,7 +36,9 @@ func Discover(ctx context.Context, kv Getter) ([]string, error) {
 			return nil, err
 		}
 	}
-	if err := d.descend(ctx, "", 0); err != nil {
+	// Who may read only Kubernetes' keys is refused the rest; what was found
+	// counts all the same.
+	if err := d.descend(ctx, "", 0); err != nil && (len(d.found) == 0 || !errors.Is(err, rpctypes.ErrPermissionDenied)) {
 		return nil, err
 	}
 	slices.Sort(d.found)
