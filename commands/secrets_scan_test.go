@@ -14,6 +14,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
+	"github.com/etcdkit/etcdkit/internal/testing/kmsplugin"
 	"github.com/etcdkit/etcdkit/secrets"
 )
 
@@ -205,12 +206,65 @@ func TestSecretsScanShowsNoValue(t *testing.T) {
 		{"--endpoints", c.Endpoints()[0], "--place", "live,history"}, {c.Members[0].DataDir()}, {kubeData + "mixed.db"},
 	} {
 		for _, more := range [][]string{
-			{"-w", "simple", "--limit", "0"}, {"-w", "table"}, {"-w", "json"}, {"-w", "yaml"}, {"-w", "sarif"}, {"--debug"},
+			{"-w", "simple", "--limit", "0"},
+			{"-w", "table"},
+			{"-w", "json"},
+			{"-w", "yaml"},
+			{"-w", "sarif"},
+			{"--debug"},
 			{"--encryption-config", kubeData + "encryption-config.yaml", "--decrypt-check", "--debug"},
 		} {
 			if code, _, errs := secretsScan(t, append(source, more...)...); code != 3 {
 				t.Errorf("%q %q: exit code %d\n%s", source, more, code, errs)
 			}
 		}
+	}
+}
+
+// With its plugin's socket on this machine, KMS tells which key is the current
+// one, and its values open.
+func TestSecretsScanAsksTheKMSPlugin(t *testing.T) {
+	c := etcdtest.Start(t, embedded.Options{})
+	client := etcdtest.Client(t, c.Endpoints()...)
+	data, err := os.ReadFile("../internal/kube/testdata/sealed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors map[string]struct {
+		EtcdKey string
+		Value   []byte
+	}
+	if err := json.Unmarshal(data, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	sealed := vectors["kms v2 with a seed"]
+	for key, value := range map[string]string{"/registry/namespaces/ns": "k8s\x00x", sealed.EtcdKey: string(sealed.Value)} {
+		if _, err := client.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		socket string
+		code   int
+		out    string
+		err    string
+	}{
+		"the current key":     {kmsplugin.Start(t, kmsplugin.Options{KeyID: "key-2026"}), 0, "current  kms:v2:vault  key-2026  1", ""},
+		"a rotated key":       {kmsplugin.Start(t, kmsplugin.Options{KeyID: "key-2027"}), 0, "stale  kms:v2:vault  key-2026  1", ""},
+		"a plugin that fails": {kmsplugin.Start(t, kmsplugin.Options{Fail: true}), 4, "current-provider  kms:v2:vault  key-2026  1", "plugin vault"},
+		"no plugin":           {"/nonexistent/socket", 4, "current-provider  kms:v2:vault  key-2026  1", "without their plugin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := filepath.Join(t.TempDir(), "enc.yaml")
+			text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n" +
+				"  providers: [{kms: {name: vault, apiVersion: v2, timeout: 30s, endpoint: 'unix://" + tc.socket + "'}}]\n"
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := secretsScan(t, "--endpoints", c.Endpoints()[0], "--encryption-config", config, "--decrypt-check")
+			if code != tc.code || !strings.Contains(out, tc.out) || !strings.Contains(errs, tc.err) {
+				t.Errorf("exit code %d, want %d, with %q and %q;\n%s\n%s", code, tc.code, tc.out, tc.err, out, errs)
+			}
+		})
 	}
 }

@@ -2,67 +2,16 @@ package kube
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/etcdkit/etcdkit/internal/testing/kmsplugin"
 )
 
 const plainVector = "k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x10HIDDEN-MARKER-01"
-
-// pluginServer is a key management plugin that "decrypts" base64, which is
-// how testdata/seal "encrypts".
-func pluginServer(t *testing.T, fail bool) (socket string) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "kms") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket = filepath.Join(dir, "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		var request []byte
-		if err := stream.RecvMsg(&request); err != nil {
-			return err
-		}
-		method, _ := grpc.MethodFromServerStream(stream)
-		var reply []byte
-		switch {
-		case fail:
-			return status.Error(codes.Internal, "HIDDEN-MARKER")
-		case strings.HasSuffix(method, "Status"):
-			reply = protowire.AppendString(protowire.AppendTag(nil, 3, protowire.BytesType), "key-2026")
-		case strings.HasSuffix(method, "Decrypt"):
-			field := protowire.Number(1)
-			if strings.HasPrefix(method, "/v1beta1") {
-				field = 2
-			}
-			stored, _ := bytesField(request, field)
-			key, err := base64.StdEncoding.DecodeString(string(stored))
-			if err != nil {
-				return status.Error(codes.InvalidArgument, "not mine")
-			}
-			reply = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), key)
-		}
-		return stream.SendMsg(&reply)
-	}))
-	go func() { _ = s.Serve(l) }()
-	t.Cleanup(s.Stop)
-	return socket
-}
 
 // opener has the configuration that the vectors were made with, and a rule
 // for KMS besides.
@@ -92,7 +41,7 @@ func dial(t *testing.T, version, socket string) (*Plugin, string) {
 }
 
 func TestOpenWhatTheAPIServerSealed(t *testing.T) {
-	socket := pluginServer(t, false)
+	socket := kmsplugin.Start(t, kmsplugin.Options{KeyID: "key-2026"})
 	v1, none := dial(t, "v1", socket)
 	v2, id := dial(t, "v2", socket)
 	if none != "" || id != "key-2026" {
@@ -148,7 +97,7 @@ func TestOpenTellsWhatIsMissing(t *testing.T) {
 }
 
 func TestAPluginThatFailsIsNamedButNotQuoted(t *testing.T) {
-	cfg := KMSConfig{Name: "vault", APIVersion: "v2", Endpoint: "unix://" + pluginServer(t, true), Timeout: 30 * time.Second}
+	cfg := KMSConfig{Name: "vault", APIVersion: "v2", Endpoint: "unix://" + kmsplugin.Start(t, kmsplugin.Options{Fail: true}), Timeout: 30 * time.Second}
 	_, _, err := DialPlugin(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "vault") || strings.Contains(err.Error(), "MARKER") {
 		t.Errorf("got %v", err)
