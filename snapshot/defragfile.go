@@ -35,6 +35,9 @@ func DefragmentDataDir(ctx context.Context, dataDir string, wait time.Duration, 
 	if free, err := freeSpace(dataDir); err == nil && free < uint64(info.Size()) {
 		return nil, hint.With(fmt.Errorf("%w: %s has %d MiB free, a second copy may need %d MiB", ErrNoSpace, dataDir, free>>20, info.Size()>>20), "free some first")
 	}
+	if log == nil {
+		log = zap.NewNop()
+	}
 	err = withBackend(path, wait, log, func(be backend.Backend) error { return be.Defrag() })
 	if err != nil {
 		return nil, err

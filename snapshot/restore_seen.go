@@ -59,6 +59,13 @@ func (s *keyWatch) lease(r *mvccdb.Record) {
 	}
 }
 
+// sure reports whether the prefix is known.
+func (s *keyWatch) sure() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found
+}
+
 // prefix returns Kubernetes' prefix, "" where the keyspace is not its.
 func (s *keyWatch) prefix() string {
 	if all := s.finder.Prefixes(); len(all) > 0 {

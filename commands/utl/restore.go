@@ -23,7 +23,7 @@ import (
 // backups in repositories.
 type Sources interface {
 	// Bind defines the flags that say how.
-	Bind(fs *pflag.FlagSet)
+	Bind(cmd *cobra.Command)
 	// Open opens a source. anyTrailer reads on where the SHA-256 at the end is
 	// missing or wrong.
 	Open(ctx context.Context, source string, anyTrailer bool) (*snapshot.Opened, error)
@@ -75,7 +75,7 @@ func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
 	}
 	o.bindNative(cmd.Flags())
 	if sources != nil {
-		sources.Bind(cmd.Flags())
+		sources.Bind(cmd)
 	}
 	cmd.Use = "restore SOURCE --data-dir DIR"
 	return t.native(cmd, restoreHelp, `  etcdkit snapshot restore backup.db --data-dir /var/lib/etcd
@@ -130,7 +130,6 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 	for _, note := range src.notes {
 		t.Note("%s", note)
 	}
-	opts.Accept = src.accept
 	update, done := t.meter("restoring " + args[0])
 	opts.Progress = update
 	r, err := snapshot.Restore(ctx, src.RestoreSource, opts)

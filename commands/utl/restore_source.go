@@ -2,7 +2,6 @@ package utl
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -20,7 +18,6 @@ import (
 type restoreSource struct {
 	snapshot.RestoreSource
 	close     func() error
-	accept    func(snapshot.Copied) error
 	notes     []string
 	unapplied *snapshot.LogState // of a data directory
 }
@@ -31,18 +28,43 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 	switch {
 	case err == nil && info.IsDir() && isDataDir(name):
 		return openDataDir(ctx, t, name)
-	case sources != nil:
+	case err != nil && !isLocation(name):
+		return nil, hint.With(err, "SOURCE is a snapshot file, a data directory, a repository, or a backup in one")
+	case err != nil || info.IsDir():
 		return openBackup(ctx, sources, name, skipHash)
-	case err != nil:
-		return nil, hint.With(err, "SOURCE is a snapshot file or a data directory")
-	case info.IsDir():
-		return nil, cli.Usagef("%s is a directory, but no data directory of etcd", name)
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
+	if needsOpening(f, name) {
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		return openBackup(ctx, sources, name, skipHash)
+	}
 	return &restoreSource{RestoreSource: snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}, close: f.Close}, nil
+}
+
+// isLocation reports whether a name that is no file may still be a backup.
+func isLocation(name string) bool {
+	return strings.Contains(name, "://") || strings.HasPrefix(name, "@") || strings.ContainsRune(name, '/') || name == "latest"
+}
+
+// needsOpening reports whether a file is more than the bare snapshot: encoded,
+// or described by a manifest.
+func needsOpening(f *os.File, name string) bool {
+	if _, err := os.Stat(name + ".json"); err == nil {
+		return true
+	}
+	head := make([]byte, 32)
+	n, _ := f.ReadAt(head, 0)
+	for _, mark := range []string{"\x28\xb5\x2f\xfd", "age-encryption.org/", "-----BEGIN AGE"} {
+		if strings.HasPrefix(string(head[:n]), mark) {
+			return true
+		}
+	}
+	return false
 }
 
 func isDataDir(dir string) bool {
@@ -78,14 +100,6 @@ func openBackup(ctx context.Context, sources Sources, name string, skipHash bool
 		return nil, err
 	}
 	src := &restoreSource{RestoreSource: snapshot.RestoreSource{Name: o.Name, Reader: o, Size: o.Size}, close: o.Close, notes: o.Notes}
-	if o.Manifest != nil && o.Manifest.SnapshotSHA256 != "" {
-		src.accept = func(c snapshot.Copied) error {
-			if got := hex.EncodeToString(c.FileSHA256[:]); got != o.Manifest.SnapshotSHA256 {
-				return fmt.Errorf("%s: the snapshot's SHA-256 is %s, its manifest says %s", o.Name, got, o.Manifest.SnapshotSHA256)
-			}
-			return nil
-		}
-	}
 	return src, nil
 }
 

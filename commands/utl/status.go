@@ -63,7 +63,7 @@ func runStatus(ctx context.Context, t *tree, args []string) (err error) {
 	if err != nil {
 		return t.judged(err)
 	}
-	return errors.Join(t.print(nativeStatus(s)), verdict(s))
+	return errors.Join(t.print(nativeStatus(s)), Verdict(s))
 }
 
 // upstreamStatus judges as little as upstream does: nothing about the SHA-256,
@@ -214,8 +214,8 @@ func orNone(s string) string {
 	return s
 }
 
-// verdict is the judgement as an error.
-func verdict(s *snapshot.FileStatus) error {
+// Verdict is the judgement on a file as an error.
+func Verdict(s *snapshot.FileStatus) error {
 	switch s.Integrity {
 	case snapshot.Broken:
 		return cli.Verdict(hint.With(fmt.Errorf("%s: %s", s.Path, s.Reason), "do not restore it; use another backup or member"))

@@ -1,0 +1,45 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// restoreSources opens the backups that snapshot restore takes.
+type restoreSources struct {
+	a         *app.App
+	repo      repoFlags
+	anyQuorum bool
+}
+
+// Bind defines the flags that say how to open a backup.
+func (s *restoreSources) Bind(cmd *cobra.Command) {
+	s.repo.bindS3(cmd, "")
+	s.repo.bindIdentity()
+	cmd.Flags().BoolVar(&s.anyQuorum, "any-quorum", false, "latest may be a backup of a member without quorum, which may be old")
+}
+
+// Open opens a backup, or a file that is compressed, encrypted, or has a
+// manifest beside it.
+func (s *restoreSources) Open(ctx context.Context, source string, anyTrailer bool) (*snapshot.Opened, error) {
+	location, err := s.repo.locate(s.a, source, "")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.repo.identities()
+	if err != nil {
+		return nil, err
+	}
+	o, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
+		Identities: ids, AnyQuorum: s.anyQuorum, AnyTrailer: anyTrailer,
+		OpenStore: func(ctx context.Context, location string) (store.Store, error) {
+			return s.repo.open(ctx, s.a, location)
+		},
+	})
+	return o, storeKind(err)
+}
