@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/embedded"
 )
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	run := func() {
 		signal.Ignore(syscall.SIGPIPE)
 		ctx, _ := cli.NotifyContext(context.Background())
-		os.Exit(commands.Main(ctx, os.Args, cli.System()))
+		os.Exit(commands.Main(ctx, config.TakeArgs(), cli.System()))
 	}
 	testscript.Main(m, map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run})
 }

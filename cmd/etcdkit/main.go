@@ -10,10 +10,11 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/config"
 )
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE)                    // a broken standard error must not kill an upload
 	ctx, _ := cli.NotifyContext(context.Background()) // a second signal kills
-	os.Exit(commands.Main(ctx, os.Args, cli.System()))
+	os.Exit(commands.Main(ctx, config.TakeArgs(), cli.System()))
 }

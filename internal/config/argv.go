@@ -1,0 +1,68 @@
+package config
+
+import (
+	"os"
+	"strings"
+)
+
+// TakeArgs returns the arguments of this process, and takes the secrets among
+// them out of the process list, where every user of the machine could read
+// them, as far as the system allows.
+func TakeArgs() []string {
+	args := make([]string, len(os.Args))
+	for i, arg := range os.Args {
+		args[i] = strings.Clone(arg) // os.Args is the very memory that the list shows
+	}
+	for _, s := range secrets(args) {
+		overwrite(os.Args[s.arg][s.from:])
+	}
+	return args
+}
+
+// secret is a part of the command line that nobody else should read.
+type secret struct{ arg, from int }
+
+// secrets finds passwords and tokens: values of flags, the part after the colon
+// of a user's name, and that of "user add NAME:PASSWORD".
+func secrets(args []string) []secret {
+	var found []secret
+	var words []string // so far, without flags
+	for i := 1; i < len(args) && args[i] != "--"; i++ {
+		flag, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "-"):
+			if isUserAdd(words) {
+				found = append(found, afterColon(args[i], 0, i)...)
+			}
+			words = append(words, args[i])
+		case !Secret(flag):
+		case joined:
+			found = append(found, secretValue(flag, value, len(args[i])-len(value), i)...)
+		case i+1 < len(args):
+			i++
+			found = append(found, secretValue(flag, args[i], 0, i)...)
+		}
+	}
+	return found
+}
+
+func secretValue(flag, value string, from, arg int) []secret {
+	if strings.HasSuffix(flag, "user") {
+		return afterColon(value, from, arg)
+	}
+	return []secret{{arg, from}}
+}
+
+func afterColon(text string, from, arg int) []secret {
+	if i := strings.IndexByte(text, ':'); i >= 0 {
+		return []secret{{arg, from + i + 1}}
+	}
+	return nil
+}
+
+// isUserAdd reports whether the words end in "user add", perhaps abbreviated.
+// Hiding too much does no harm.
+func isUserAdd(words []string) bool {
+	n := len(words)
+	return n >= 2 && strings.HasPrefix("user", words[n-2]) && strings.HasPrefix("add", words[n-1])
+}
