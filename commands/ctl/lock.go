@@ -48,7 +48,10 @@ func runLock(ctx context.Context, t *tree, args []string, ttl int) error {
 	if len(args) == 0 {
 		return badArgs("lock takes a lock name argument and an optional command to execute")
 	}
-	return t.inSession(ctx, ttl, func(client *clientv3.Client, s *concurrency.Session) error {
+	if ttl <= 0 && !t.upstream() {
+		return cli.Usagef("--ttl %d: a number of seconds from 1 on", ttl)
+	}
+	return t.inSession(ctx, func(client *clientv3.Client, s *concurrency.Session) error {
 		m := concurrency.NewMutex(s, args[0])
 		if err := m.Lock(ctx); err != nil {
 			return t.notGot(err)
@@ -62,7 +65,7 @@ func runLock(ctx context.Context, t *tree, args []string, ttl int) error {
 			return unlockErr
 		}
 		return t.hold(ctx, client, s, m)
-	})
+	}, concurrency.WithTTL(ttl))
 }
 
 // hold shows the lock's key and keeps the lock until ctx ends.

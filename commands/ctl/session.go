@@ -18,7 +18,7 @@ const releaseTimeout = 5 * time.Second
 
 // inSession runs fn with a session whose lease is kept alive. The client
 // outlives a signal, so that what is held can be given back.
-func (t *tree) inSession(ctx context.Context, ttl int, fn func(client *clientv3.Client, s *concurrency.Session) error) error {
+func (t *tree) inSession(ctx context.Context, fn func(client *clientv3.Client, s *concurrency.Session) error, opts ...concurrency.SessionOption) error {
 	clientCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	connected := context.AfterFunc(ctx, cancel) // before there is anything to give back
@@ -27,10 +27,6 @@ func (t *tree) inSession(ctx context.Context, ttl int, fn func(client *clientv3.
 		return err
 	}
 	defer client.Close()
-	var opts []concurrency.SessionOption
-	if ttl > 0 {
-		opts = append(opts, concurrency.WithTTL(ttl))
-	}
 	s, err := concurrency.NewSession(client, opts...)
 	if err != nil {
 		return err
