@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -179,7 +180,7 @@ func (f *saveFlags) source(ctx context.Context, a *app.App) (snapshot.Source, er
 	defer client.Close()
 	ctx, cancel := a.Timeout(ctx)
 	defer cancel()
-	members, err := client.MemberList(ctx)
+	members, err := client.MemberList(ctx, clientv3.WithSerializable()) // without quorum too
 	if err != nil {
 		return src, fmt.Errorf("list members: %w", err)
 	}
@@ -235,6 +236,9 @@ func tellSaved(a *app.App, saved *snapshot.Saved) {
 		for _, failed := range saved.Failed {
 			a.Warn("no snapshot from %v", failed)
 		}
+	}
+	if saved.Manifest == nil {
+		return // the error says it all
 	}
 	for _, warning := range saved.Warnings {
 		a.Warn("%s", warning)

@@ -41,8 +41,8 @@ type stagedDir struct {
 }
 
 // openStagedDir checks the target and makes a stage in it.
-func openStagedDir(opts RestoreOptions, size int64) (t *stagedDir, err error) {
-	t = &stagedDir{dir: opts.DataDir, wal: opts.WALDir}
+func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
+	t := &stagedDir{dir: opts.DataDir, wal: opts.WALDir}
 	if t.wal == "" {
 		t.wal = filepath.Join(t.dir, memberDir, "wal")
 	}

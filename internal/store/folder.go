@@ -41,8 +41,17 @@ func (f *Folder) path(key string) string { return filepath.Join(f.root, filepath
 func (f *Folder) Put(ctx context.Context, key string, src io.Reader, _ PutOptions) (n int64, err error) {
 	final := f.path(key)
 	defer func() { err = explainFile("write "+final, err) }()
-	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
+	dir := filepath.Dir(final)
+	_, statErr := os.Stat(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
+	}
+	if errors.Is(statErr, fs.ErrNotExist) {
+		defer func() {
+			if err != nil {
+				_ = os.Remove(dir) // made for nothing; stays if something else is in it by now
+			}
+		}()
 	}
 	if info, err := os.Lstat(final); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("it exists and is not a regular file: %w", fs.ErrExist)

@@ -109,6 +109,7 @@ func TestErrorsAreInTheOperatorsWords(t *testing.T) {
 		"denied":              {403, "AccessDenied", store.ErrDenied, "s3:PutObject"},
 		"no such bucket":      {404, "NoSuchBucket", store.ErrNoBucket, "create bucket"},
 		"wrong key, see E95":  {403, "InvalidAccessKeyId", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
+		"wrong key, a 404":    {404, "XAdminUserNotFound", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
 		"wrong secret":        {403, "SignatureDoesNotMatch", store.ErrDenied, "AWS_SECRET_ACCESS_KEY"},
 		"clock skew":          {403, "RequestTimeTooSkewed", store.ErrDenied, "clock"},
 		"expired token":       {400, "ExpiredToken", store.ErrDenied, "session token"},

@@ -114,7 +114,8 @@ func (s *S3) explain(req request, err error) error {
 		return hint.With(say(ErrNoBucket), "create bucket %q, or check --s3-endpoint and --s3-region", s.bucket)
 	case minio.NoSuchKey, minio.NoSuchUpload, "NotFound":
 		return say(ErrNotExist)
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "InvalidToken", "InvalidSecurity", "XMinioInvalidIAMCredentials":
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "InvalidToken", "InvalidSecurity", "XMinioInvalidIAMCredentials",
+		"XAdminUserNotFound":
 		return hint.With(say(ErrDenied), "check the access key and secret in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or of --s3-profile, and --s3-region%s", regionHint(resp))
 	case "ExpiredToken", "ExpiredTokenException":
 		return hint.With(say(ErrDenied), "the session token has expired: get new credentials")

@@ -217,6 +217,17 @@ func TestFolderFilesArePrivateWhateverTheUmask(t *testing.T) {
 	}
 }
 
+func TestAFailedPutLeavesNoFolderBehind(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "repo")
+	src := iotest.ErrReader(errors.New("source broke"))
+	if _, err := store.NewFolder(root).Put(t.Context(), "cluster/a.db", src, store.PutOptions{}); err == nil {
+		t.Fatal("a broken source was stored")
+	}
+	if entries, err := os.ReadDir(root); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v left in the repository, want nothing", entries, err)
+	}
+}
+
 func TestFolderListsAndAbortsWhatAKilledRunLeft(t *testing.T) {
 	dir := t.TempDir()
 	s := store.NewFolder(dir)
