@@ -20,7 +20,7 @@ import (
 // program is one of the programs that this binary can be.
 type program struct {
 	root   *cobra.Command
-	report func(error) int // tells the error to the user, returns the exit code
+	report func(cmd string, err error) int // tells the error of a command to the user, returns the exit code
 }
 
 // Main runs the program that args[0] names and returns its exit code.
@@ -28,20 +28,26 @@ func Main(ctx context.Context, args []string, env *cli.Env) int {
 	p := programFor(args[0], env)
 	cobra.EnablePrefixMatching = true // "mem li" for "member list", as upstream
 	p.root.SetArgs(args[1:])
-	return p.report(p.root.ExecuteContext(ctx))
+	cmd, err := p.root.ExecuteContextC(ctx)
+	return p.report(cmd.CommandPath(), err)
 }
 
 func programFor(argv0 string, env *cli.Env) program {
 	switch strings.TrimSuffix(filepath.Base(argv0), ".exe") {
 	case "etcdctl":
 		root, report := ctl.New(env)
-		return program{root, report}
+		return program{root, anywhere(report)}
 	case "etcdutl":
 		root, report := utl.New(env)
-		return program{root, report}
+		return program{root, anywhere(report)}
 	}
 	a := app.New("etcdkit", cli.Native, env)
 	return program{newRoot(a), a.Report}
+}
+
+// anywhere is a report that does not care which command failed, as upstream's.
+func anywhere(report func(error) int) func(string, error) int {
+	return func(_ string, err error) int { return report(err) }
 }
 
 // Tree returns the command tree of a program, for documentation.

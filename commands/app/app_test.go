@@ -28,7 +28,8 @@ func run(ctx context.Context, t *testing.T, fn func(ctx context.Context, args []
 	root := &cobra.Command{Use: "etcdkit", SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: a.Prepare, RunE: a.Run(fn)}
 	a.Global.Bind(root.PersistentFlags(), a.Dialect)
 	root.SetArgs(args)
-	code := a.Report(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	code := a.Report(cmd.CommandPath(), err)
 	return code, stderr.String()
 }
 
@@ -43,8 +44,8 @@ func TestReport(t *testing.T) {
 		"success says nothing":          {nil, nil, 0, ""},
 		"a plain failure":               {cause, nil, 1, "etcdkit: error: cause\n"},
 		"a failure with a next step":    {fmt.Errorf("save: %w", hint.With(cause, "do this")), nil, 1, "etcdkit: error: save: cause\netcdkit: hint: do this\n"},
-		"wrong usage":                   {cli.Usagef("--a: bad"), nil, 2, "etcdkit: error: --a: bad\netcdkit: hint: see \"etcdkit help\"\n"},
-		"an unknown flag":               {nil, []string{"--nosuch"}, 2, "etcdkit: error: unknown flag: --nosuch\netcdkit: hint: see \"etcdkit help\"\n"},
+		"wrong usage":                   {cli.Usagef("--a: bad"), nil, 2, "etcdkit: error: --a: bad\netcdkit: hint: see \"etcdkit --help\"\n"},
+		"an unknown flag":               {nil, []string{"--nosuch"}, 2, "etcdkit: error: unknown flag: --nosuch\netcdkit: hint: see \"etcdkit --help\"\n"},
 		"a bad judgement":               {cli.Verdict(cause), nil, 3, "etcdkit: error: cause\n"},
 		"a judgement that cannot be":    {cli.CannotTell(cause), nil, 4, "etcdkit: error: cause\n"},
 		"a refusal":                     {cli.Guard(cause), nil, 5, "etcdkit: error: cause\n"},

@@ -26,9 +26,9 @@ const (
 	exitSignal     = 128 // and the signal's number
 )
 
-// Report tells err to the user and returns the exit code. It is the only place
-// of the native tree that does either.
-func (a *App) Report(err error) int {
+// Report tells the error of a command to the user and returns the exit code. It
+// is the only place of the native tree that does either.
+func (a *App) Report(cmd string, err error) int {
 	if err == nil {
 		return ExitOK
 	}
@@ -38,9 +38,10 @@ func (a *App) Report(err error) int {
 	code := a.exitCode(err)
 	next := hint.Of(err)
 	if next == "" && code == ExitUsage {
-		next = fmt.Sprintf("see %q", a.Name+" help")
+		next = fmt.Sprintf("see %q", cmd+" --help")
 	}
-	if a.Format == output.JSON {
+	// A flag that does not parse stops before the format is known to be one.
+	if a.Format == output.JSON || a.Global.WriteOut == string(output.JSON) {
 		_ = json.NewEncoder(a.Err).Encode(failure{Error: words(err), Hint: next, ExitCode: code})
 		return code
 	}
