@@ -218,6 +218,9 @@ func choose(pending []Action, leader uint64) (next Action, leads bool) {
 
 // one defragments one member, after taking leadership from it.
 func (r *run) one(ctx context.Context, facts Facts, a Action, leads bool) error {
+	if err := r.free(ctx, a); err != nil {
+		return err
+	}
 	if leads && VotingOf(facts.Members).Voters > 1 {
 		err := r.do(actionMove, a.Member, func() (string, error) {
 			to, err := MoveLeader(ctx, r.tools, facts, a.id)

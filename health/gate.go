@@ -25,11 +25,7 @@ func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) 
 			return facts, err
 		}
 	}
-	limit := r.opts.GateTimeout
-	if limit <= 0 {
-		limit = defaultGateTimeout
-	}
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(r.gateTimeout())
 	for {
 		if err := r.mayGoOn(ctx); err != nil {
 			return facts, err
@@ -147,34 +143,55 @@ func (r *run) takeLock(ctx context.Context, facts Facts) error {
 	return nil
 }
 
-// idle looks into the metrics whether a member defragments, which others'
-// tools do without our lock, or serves a snapshot, which a defragmentation
-// would wait for with the whole member standing still.
+// idle looks into the metrics whether a member is being defragmented already,
+// which others' tools do without our lock.
 func (r *run) idle(ctx context.Context, plan []Action) error {
-	if r.tools.Scrape == nil {
-		return nil
-	}
 	for _, a := range plan {
 		if a.Action != actionDefrag {
 			continue
 		}
-		page, err := r.scrape(ctx, a.endpoint)
-		switch {
-		case err != nil:
-			continue // metrics are not required
-		case page.value(metricDefrag) > 0:
+		if page := r.scrape(ctx, a.endpoint); page.value(metricDefrag) > 0 {
 			return fmt.Errorf("%w: %s is being defragmented already", ErrRefused, a.Member)
-		case page.snapshots() > 0 && !r.opts.Force:
-			return fmt.Errorf("%w: %s is serving a snapshot, which would make it stand still until that ends", ErrRefused, a.Member)
 		}
 	}
 	return nil
 }
 
-func (r *run) scrape(ctx context.Context, endpoint string) (Samples, error) {
+// free waits until the member serves no snapshot, as far as its metrics tell:
+// a defragmentation would wait for that, with the whole member standing still.
+func (r *run) free(ctx context.Context, a Action) error {
+	deadline := time.Now().Add(r.gateTimeout())
+	for r.scrape(ctx, a.endpoint).snapshots() > 0 && !r.opts.Force {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %s is serving a snapshot, which would make it stand still until that ends", ErrRefused, a.Member)
+		}
+		if err := r.wait(ctx, gateInterval); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) gateTimeout() time.Duration {
+	if r.opts.GateTimeout > 0 {
+		return r.opts.GateTimeout
+	}
+	return defaultGateTimeout
+}
+
+// scrape reads a member's metrics. Nothing depends on them alone, so that a
+// page that cannot be read is an empty one.
+func (r *run) scrape(ctx context.Context, endpoint string) Samples {
+	if r.tools.Scrape == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
-	return r.tools.Scrape(ctx, endpoint)
+	page, err := r.tools.Scrape(ctx, endpoint)
+	if err != nil {
+		return nil
+	}
+	return page
 }
 
 func compaction(facts Facts, keep int64) Action {

@@ -75,11 +75,15 @@ func Scraper(client *http.Client, pages []string) func(context.Context, string) 
 
 // metricsPage finds the page that belongs to a client URL.
 func metricsPage(clientURL string, pages []string) (string, error) {
+	if strings.HasPrefix(clientURL, "unix") {
+		return "", fmt.Errorf("scrape metrics: %s is a socket", clientURL)
+	}
+	if !strings.Contains(clientURL, "://") {
+		clientURL = "http://" + clientURL
+	}
 	u, err := url.Parse(clientURL)
-	if err != nil || u.Host == "" {
-		if u, err = url.Parse("http://" + clientURL); err != nil {
-			return "", fmt.Errorf("scrape metrics: %w", err)
-		}
+	if err != nil {
+		return "", fmt.Errorf("scrape metrics: %w", err)
 	}
 	for _, page := range pages {
 		p, err := url.Parse(page)
@@ -92,9 +96,6 @@ func metricsPage(clientURL string, pages []string) (string, error) {
 			}
 			return p.String(), nil
 		}
-	}
-	if u.Scheme == "unix" || u.Scheme == "unixs" {
-		return "", fmt.Errorf("scrape metrics: %s is a socket", clientURL)
 	}
 	u.Path = "/metrics"
 	return u.String(), nil

@@ -83,3 +83,34 @@ func TestEveryVersionIsJudgedAndRecovered(t *testing.T) {
 		})
 	}
 }
+
+// A member that serves a snapshot is not defragmented meanwhile: it would
+// stand still until whoever reads the snapshot is done.
+func TestAMemberThatServesASnapshotIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{})
+	endpoints := servers.Endpoints()
+	client := connect(t, endpoints...)
+	for i := range 40 {
+		put(t, client, fmt.Sprint("k", i), strings.Repeat("x", 1<<20))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := client.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	tools := serverTools(t, endpoints)
+	out, err := health.Defrag(t.Context(), tools, endpoints, health.DefragOptions{All: true, GateTimeout: time.Second})
+	if !errors.Is(err, health.ErrRefused) || len(out.Steps) != 0 {
+		t.Errorf("while the snapshot is read: %v, steps %s; want a refusal", err, done(out))
+	}
+	cancel()
+	_ = stream.Close()
+	if out, err = health.Defrag(t.Context(), tools, endpoints, health.DefragOptions{All: true}); err != nil {
+		t.Errorf("afterwards: %v, steps %s", err, done(out))
+	}
+}
