@@ -80,7 +80,7 @@ func (t *tree) observe(ctx context.Context, e *concurrency.Election) error {
 
 func (t *tree) campaign(ctx context.Context, client *clientv3.Client, s *concurrency.Session, e *concurrency.Election, proposal string) error {
 	if err := e.Campaign(ctx, proposal); err != nil {
-		return t.notGot(err)
+		return t.notGot(ctx, err)
 	}
 	resp, err := client.Get(ctx, e.Key())
 	if err == nil {

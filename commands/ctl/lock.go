@@ -54,7 +54,7 @@ func runLock(ctx context.Context, t *tree, args []string, ttl int) error {
 	return t.inSession(ctx, func(client *clientv3.Client, s *concurrency.Session) error {
 		m := concurrency.NewMutex(s, args[0])
 		if err := m.Lock(ctx); err != nil {
-			return t.notGot(err)
+			return t.notGot(ctx, err)
 		}
 		if len(args) > 1 {
 			err := t.runLocked(ctx, s, m, args[1:])

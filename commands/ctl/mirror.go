@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/mirror"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 )
@@ -24,6 +25,7 @@ type mirrorOptions struct {
 	rev                int64
 	maxTxnOps          uint
 	dest               etcd.Config // but for its endpoint
+	native             nativeMirror
 }
 
 func newMakeMirrorCmd(t *tree) *cobra.Command {
@@ -31,10 +33,17 @@ func newMakeMirrorCmd(t *tree) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "make-mirror [options] <destination>",
 		Short:   "Makes a mirror at the destination etcd cluster",
+		Long:    t.long("", mirrorHelp),
 		GroupID: groupUtility,
-		RunE:    t.run(func(ctx context.Context, args []string) error { return runMakeMirror(ctx, t, args, opts) }),
 	}
 	opts.bind(cmd.Flags())
+	run := runMakeMirror
+	if !t.upstream() {
+		opts.native.bind(cmd.Flags())
+		run = runNativeMirror
+	}
+	app.Mutates(cmd, 1)
+	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return run(ctx, t, args, opts) })
 	return t.offer(cmd)
 }
 
@@ -93,8 +102,8 @@ func (o *mirrorOptions) destination(t *tree, endpoint string) (etcd.Config, erro
 	if t.upstream() {
 		c.Log = t.upstreamLog().Named("etcd-client")
 	}
-	auth, err := config.UpstreamAuth(c.Auth, "Destination Password: ", t.Env)
-	c.Auth = auth
+	var err error
+	c.Auth, err = config.UpstreamAuth(c.Auth, "Destination Password: ", t.Env)
 	return c, err
 }
 

@@ -66,8 +66,8 @@ func (t *tree) releaseAfter(ctx context.Context, err error, free func(context.Co
 
 // notGot is the error of a wait for a lock or leadership. Upstream tells of a
 // signal during it in the words of the context.
-func (t *tree) notGot(err error) error {
-	if t.upstream() {
+func (t *tree) notGot(ctx context.Context, err error) error {
+	if t.upstream() && cli.Signal(context.Cause(ctx)) != syscall.SIGHUP {
 		return &codeError{exitError, err}
 	}
 	return err
