@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,8 @@ func newDiskCheckCmd(a *app.App) *cobra.Command {
 		Short: "Measure a disk the way etcd uses it, and judge it",
 		Long: `Writes 2300-byte records to a new file in DIR and syncs after each, several
 rounds of 22 MiB, and tells the latency of the syncs, the class of cluster that
-the disk carries, and what stops the next one. DIR is ` + usualDataDir + ` if not given.
+the disk carries, and what stops the next one. Without DIR it measures the data
+directory of this node's etcd, or ` + usualDataDir + `.
 It needs no root, no etcd and no fio; its numbers agree with those of
 fio --rw=write --ioengine=sync --fdatasync=1 --bs=2300 --size=22m.
 
@@ -126,11 +128,19 @@ func (f diskFlags) options(a *app.App, args []string) (disk.Options, error) {
 		opts.Dir = args[0]
 		return opts, nil
 	}
-	if _, err := os.Stat(usualDataDir); err != nil {
-		return opts, hint.With(errors.New("no folder given, and there is no "+usualDataDir), "name the folder that will hold etcd's data")
+	var err error
+	opts.Dir, err = usualDir(a)
+	return opts, err
+}
+
+// usualDir returns the data directory of this node's etcd, or where one would be.
+func usualDir(a *app.App) (string, error) {
+	_, _ = a.Connection() // only for what it finds on the node
+	dir := cmp.Or(a.Global.Found.DataDir, usualDataDir)
+	if _, err := os.Stat(dir); err != nil {
+		return "", hint.With(fmt.Errorf("no folder given, and there is no %s", dir), "name the folder that will hold etcd's data")
 	}
-	opts.Dir = usualDataDir
-	return opts, nil
+	return dir, nil
 }
 
 // diskKind gives an error of the disk package its exit code.

@@ -129,3 +129,13 @@ func TestDiskCheckRefusesFilesItCannotUse(t *testing.T) {
 		})
 	}
 }
+
+func TestDiskCheckWithoutAFolder(t *testing.T) {
+	if _, err := os.Stat("/var/lib/etcd"); err == nil {
+		t.Skip("this machine has a /var/lib/etcd, which is not to be measured by a test")
+	}
+	code, out, errs := diskCheck(t, "--discover", "none")
+	if code != 2 || out != "" || !strings.Contains(errs, "name the folder") {
+		t.Errorf("exit code %d, want 2;\n%s\n%s", code, out, errs)
+	}
+}

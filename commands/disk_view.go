@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -89,7 +90,7 @@ func placeWords(fs disk.Filesystem) string {
 }
 
 func printSyncs(w io.Writer, r *disk.Report, color bool) {
-	fmt.Fprintf(w, "%s, %d in a round, the median of %d rounds:\n\n", syncWords(r), r.Fsync.Count, len(r.Rounds))
+	fmt.Fprintf(w, "%s, %s:\n\n", syncWords(r), roundWords(r))
 	f := r.Fsync
 	for _, column := range []struct {
 		name    string
@@ -128,6 +129,13 @@ func syncWords(r *disk.Report) string {
 		return fmt.Sprintf("%s after each write of %d bytes, %d writers at once", r.Method, r.Block, r.Jobs)
 	}
 	return fmt.Sprintf("%s after each write of %d bytes", r.Method, r.Block)
+}
+
+func roundWords(r *disk.Report) string {
+	if len(r.Rounds) == 1 {
+		return fmt.Sprintf("one round of %d", r.Fsync.Count)
+	}
+	return fmt.Sprintf("the median of %d rounds of %d", len(r.Rounds), r.Fsync.Count)
 }
 
 // spreadWords says how far the rounds lie apart, for the numbers that verdicts
@@ -175,7 +183,9 @@ func printVerdict(w io.Writer, r *disk.Report) {
 	}
 	fmt.Fprintf(w, "class: %s\n", classWords(r.Class))
 	for _, c := range r.Blockers {
-		fmt.Fprintf(w, "  for %s: %s (%s)\n", r.Next, c, c.Source)
+		if !slices.Contains(r.Checks, c) { // those have been shown
+			fmt.Fprintf(w, "  for %s: %s (%s)\n", r.Next, c, c.Source)
+		}
 	}
 	fmt.Fprintf(w, "election timeout: at least %s, as far as the disk is concerned (derived)\n", disk.FormatSeconds(r.LeastElectionTimeout))
 }

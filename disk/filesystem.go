@@ -79,7 +79,7 @@ func (r *Report) warn() {
 		add("fuse", "%s runs in user space: whether a sync reaches a disk depends on that program", kind)
 	}
 	if fs.TotalBytes > 0 && fs.FreeBytes < minFree {
-		add("space", "only %d MB are free: etcd's database and log need room to grow", fs.FreeBytes/1e6)
+		add("space", "only %s are free: etcd's database and log need room to grow", bytesOf(fs.FreeBytes))
 	}
 	for _, o := range []string{"nobarrier", "barrier=0"} {
 		if slices.Contains(fs.MountOptions, o) {

@@ -73,8 +73,11 @@ const (
 	// warmUpTime is enough for caches and power states to settle.
 	warmUpTime = 5 * time.Second
 
-	maxSize  = 1 << 50
-	maxBlock = 64 << 20
+	maxSize   = 1 << 50
+	maxBlock  = 64 << 20
+	maxRounds = 1000
+	maxJobs   = 1024
+	maxTime   = 24 * time.Hour
 )
 
 // defaults returns the numbers of a pattern, or false if there is none.
@@ -115,18 +118,20 @@ func (o Options) complete() (Options, error) {
 }
 
 func (o Options) validate() error {
+	if o.Duration < 0 || o.Duration > maxTime {
+		return fmt.Errorf("%w: duration %s is not between 0 and %s", ErrOptions, o.Duration, maxTime)
+	}
 	for _, limit := range []struct {
 		what     string
 		got, max int64
 	}{
 		{"size", o.Size, maxSize},
 		{"block", int64(o.Block), maxBlock},
-		{"rounds", int64(o.Rounds), 1000},
-		{"jobs", int64(o.Jobs), 1024},
-		{"duration", int64(o.Duration), int64(24 * time.Hour)},
+		{"rounds", int64(o.Rounds), maxRounds},
+		{"jobs", int64(o.Jobs), maxJobs},
 	} {
 		if limit.got < 1 || limit.got > limit.max {
-			return fmt.Errorf("%w: %s is out of bounds", ErrOptions, limit.what)
+			return fmt.Errorf("%w: %s %d is not from 1 to %d", ErrOptions, limit.what, limit.got, limit.max)
 		}
 	}
 	switch {

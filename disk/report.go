@@ -11,7 +11,7 @@ import (
 )
 
 // Report is all that a measurement found out. Its JSON form is stable
-// (docs/json.md).
+// (docs/disk.md).
 type Report struct {
 	Path       string     `json:"path"`
 	MeasuredAt time.Time  `json:"measuredAt"`
@@ -94,7 +94,7 @@ func (r *Report) measure(ctx context.Context, opts Options) error {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	if need := opts.space(); r.Filesystem.TotalBytes > 0 && need > r.Filesystem.FreeBytes {
-		err := fmt.Errorf("%d bytes are needed in %s, %d are free", need, opts.Dir, r.Filesystem.FreeBytes)
+		err := fmt.Errorf("%s are needed in %s, %s are free", bytesOf(need), opts.Dir, bytesOf(r.Filesystem.FreeBytes))
 		return hint.With(err, "free some space, or measure less with --size")
 	}
 	if !opts.Pattern.syncs() {
@@ -201,7 +201,7 @@ func (r *Report) probeBandwidth(ctx context.Context, opts Options) error {
 		return nil
 	}
 	if fs := r.Filesystem; fs.TotalBytes > 0 && fs.FreeBytes < 4*probeSize {
-		r.addWarning("bandwidth", "bandwidth was not measured, for %d MB are free; the class rests on latency and IOPS alone", fs.FreeBytes/1e6)
+		r.addWarning("bandwidth", "bandwidth was not measured, for only %s are free; the class rests on latency and IOPS alone", bytesOf(fs.FreeBytes))
 		return nil
 	}
 	b, err := bandwidth(ctx, opts.Dir, r.Filesystem, transfer{size: probeSize, block: probeBlock, longest: probeTime, tell: func(int64) {}})

@@ -118,6 +118,9 @@ func FormatSeconds(s float64) string {
 	return digits3(s*1e6) + " µs"
 }
 
+// bytesOf words a size.
+func bytesOf(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
+
 func digits3(v float64) string {
 	switch {
 	case v >= 100:

@@ -137,7 +137,7 @@ func (s *scratch) create(n int, size int64, odsync, alone bool) (_ file, err err
 		return nil, err
 	}
 	if err := fileutil.Preallocate(f, size, true); err != nil {
-		return nil, errors.Join(fmt.Errorf("allocate %d bytes in %s: %w", size, filepath.Dir(s.dir), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("allocate %s in %s: %w", bytesOf(size), filepath.Dir(s.dir), err), f.Close())
 	}
 	if odsync {
 		return dsynced{f}, nil
