@@ -24,6 +24,9 @@ func printSecrets(w io.Writer, r *secrets.Report, limit int) {
 	for _, state := range secrets.States() {
 		printFindings(w, r, state, limit)
 	}
+	if r.NotNamed > 0 {
+		fmt.Fprintf(w, "\n%d more are counted but not named\n", r.NotNamed)
+	}
 	printUnopened(w, r, limit)
 	printKeys(w, r)
 	printPlaces(w, r)

@@ -209,9 +209,7 @@ func (s *clusterScan) remove(key []byte) {
 // finish makes the report.
 func (s *clusterScan) finish() {
 	if s.opts.wants(Live) {
-		for _, v := range s.latest {
-			s.tally.add(Live, v)
-		}
+		s.tally.live(s.latest)
 		s.tally.place(Live, true, 0, "")
 	}
 	if s.history() {

@@ -181,10 +181,8 @@ func (s *databaseScan) run(ctx context.Context) error {
 	if err := mvccdb.Scan(ctx, s.db, opts, s.batch(ctx), s.inOrder); err != nil {
 		return fmt.Errorf("scan database: %w", err)
 	}
-	for _, v := range s.latest {
-		if v.class != nil && s.opts.wants(Live) {
-			s.tally.add(Live, v)
-		}
+	if s.opts.wants(Live) {
+		s.tally.live(s.latest)
 	}
 	s.latest = nil
 	reason := ""

@@ -146,11 +146,13 @@ type KeyUse struct {
 
 // Report is the result of a scan.
 type Report struct {
-	Source   string     `json:"source"`
-	Revision int64      `json:"revision"`
-	Prefixes []string   `json:"prefixes"`
-	Summary  []Count    `json:"summary"`
-	Findings []Finding  `json:"findings"`
+	Source   string    `json:"source"`
+	Revision int64     `json:"revision"`
+	Prefixes []string  `json:"prefixes"`
+	Summary  []Count   `json:"summary"`
+	Findings []Finding `json:"findings"`
+	// NotNamed counts what Findings leaves out, where there are very many.
+	NotNamed int        `json:"findingsNotNamed,omitempty"`
 	Places   []Coverage `json:"places"`
 	Keys     []KeyUse   `json:"keys"`
 	Opened   int        `json:"opened,omitempty"` // values that the decrypt check opened
@@ -170,6 +172,10 @@ type Step struct {
 	Why     string `json:"why"`
 	Command string `json:"command,omitempty"`
 }
+
+// maxFindings bounds the findings that a report names: a cluster that encrypts
+// nothing, scanned for everything, has millions.
+const maxFindings = 100_000
 
 // maxDamage bounds the damage that a report names.
 const maxDamage = 100

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,7 +33,11 @@ func (t *tally) add(place Place, v version) {
 	t.seen[place]++
 	t.counts[placed{place, *v.class}]++
 	if v.class.State.worthNaming() {
-		t.report.Findings = append(t.report.Findings, t.finding(place, v))
+		if len(t.report.Findings) < maxFindings {
+			t.report.Findings = append(t.report.Findings, t.finding(place, v))
+		} else {
+			t.report.NotNamed++
+		}
 	}
 	switch {
 	case v.open == nil:
@@ -72,15 +77,32 @@ func (t *tally) place(p Place, read bool, bytes int64, reason string) {
 	t.report.Places = append(t.report.Places, Coverage{Place: p, Read: read, Bytes: bytes, Objects: t.seen[p], Reason: reason})
 }
 
+// live counts what each key has at last. Where not everything can be named it
+// is the first keys by name that are.
+func (t *tally) live(latest map[string]version) {
+	keys := slices.Collect(maps.Keys(latest))
+	if len(keys) > maxFindings {
+		slices.Sort(keys)
+	}
+	for _, key := range keys {
+		t.add(Live, latest[key])
+	}
+}
+
 // merge takes over all that another tally has, as found in one place.
 func (t *tally) merge(p Place, from *tally) {
 	for c, n := range from.counts {
 		t.counts[placed{p, c.class}] += n
 		t.seen[p] += n
 	}
+	t.report.NotNamed += from.report.NotNamed
 	for _, f := range from.report.Findings {
 		f.Place = p
-		t.report.Findings = append(t.report.Findings, f)
+		if len(t.report.Findings) < maxFindings {
+			t.report.Findings = append(t.report.Findings, f)
+		} else {
+			t.report.NotNamed++
+		}
 	}
 	for _, d := range from.report.Damage {
 		t.report.damage(d)
