@@ -8,7 +8,8 @@ PKG ?= ./...
 GO ?= go
 
 LINT = $(GO) tool -modfile=internal/tools/golangci-lint.mod golangci-lint
-LDFLAGS = -s -w
+VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || echo devel-$$(git rev-parse --short HEAD 2>/dev/null))
+LDFLAGS = -s -w -X github.com/etcdkit/etcdkit/internal/version.stamped=$(VERSION)
 
 .PHONY: help
 help: ## list the targets
@@ -16,7 +17,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/etcdkit, one static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags='$(LDFLAGS)' -o bin/etcdkit ./cmd/etcdkit
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='$(LDFLAGS)' -o bin/etcdkit ./cmd/etcdkit
 
 .PHONY: demo
 demo: build ## run the main job against a throwaway cluster and S3 server

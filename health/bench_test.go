@@ -52,7 +52,7 @@ func (w *writer) run(ctx context.Context, request func(context.Context) error) {
 		w.written++
 		w.gaps = append(w.gaps, span{last, time.Now()})
 		last = time.Now()
-		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the writers' pace
+		time.Sleep(5 * time.Millisecond) // the writers' pace
 	}
 }
 
@@ -99,9 +99,9 @@ func during(b *testing.B, servers *etcdtest.Servers, work func()) []*writer {
 		begin(m.Name, m.Endpoint)
 	}
 	begin("all", servers.Endpoints()...)
-	time.Sleep(2 * time.Second) //nolint:forbidigo // writers find their pace
+	time.Sleep(2 * time.Second) // writers find their pace
 	work()
-	time.Sleep(2 * time.Second) //nolint:forbidigo // stalls that have begun end
+	time.Sleep(2 * time.Second) // stalls that have begun end
 	cancel()
 	wg.Wait()
 	return writers
@@ -131,7 +131,7 @@ func BenchmarkStall(b *testing.B) {
 		}
 	}
 	for range b.N {
-		show("nothing", nil, during(b, servers, func() { time.Sleep(5 * time.Second) })) //nolint:forbidigo // nothing is done
+		show("nothing", nil, during(b, servers, func() { time.Sleep(5 * time.Second) })) // nothing is done
 
 		turns := map[string]span{}
 		lines = append(lines, "before: "+leads(b, client, servers)+" leads")

@@ -138,7 +138,7 @@ func findMember(members []*pb.Member, arg string) (*pb.Member, error) {
 func (t *tree) memberResult(r result, header *pb.ResponseHeader, member *pb.Member, members []*pb.Member) result {
 	r.hexJSON = hexMembers{header, member, members}
 	if !t.upstream() {
-		r.table = (t.memberListResult(&pb.MemberListResponse{Header: header, Members: members})).table
+		r.table = t.memberListResult(&pb.MemberListResponse{Header: header, Members: members}).table
 	}
 	return r
 }

@@ -86,9 +86,9 @@ func parseOp(ctx context.Context, t *tree, line string) (clientv3.Op, error) {
 		found bool
 		opErr error
 	)
-	take := func(make func(args []string) (clientv3.Op, error)) func(*cobra.Command, []string) error {
+	take := func(build func(args []string) (clientv3.Op, error)) func(*cobra.Command, []string) error {
 		return func(_ *cobra.Command, args []string) error {
-			op, opErr = make(args)
+			op, opErr = build(args)
 			found = true
 			return nil
 		}

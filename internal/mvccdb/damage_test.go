@@ -142,8 +142,8 @@ func (m *marker) page(at int, bucket string) {
 			continue
 		}
 		key, ksize := e+m.u32(e+4), m.u32(e+8)
-		switch {
-		case bucket == "":
+		switch bucket {
+		case "":
 			name, value := string(m.b[key:key+ksize]), key+ksize
 			m.mark(value, 16)
 			if below := binary.LittleEndian.Uint64(m.b[value:]); below == 0 {
@@ -151,7 +151,7 @@ func (m *marker) page(at int, bucket string) {
 			} else {
 				m.page(int(below)*pageSize, name)
 			}
-		case bucket == mvccdb.KeyBucket:
+		case mvccdb.KeyBucket:
 			m.mark(key, ksize)
 		}
 	}
