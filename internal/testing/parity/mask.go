@@ -73,7 +73,11 @@ func (m mask) stderr(text string) string {
 	}
 	var kept []string
 	logged := map[string]bool{}
+	console := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\S+\t(debug|info|warn|error)\t`)
 	for line := range strings.Lines(text) {
+		if console.MatchString(line) {
+			continue // etcdutl's log: what its packages do, by file and line
+		}
 		if logLine, ok := plainLog(line); ok {
 			line = m.apply(logLine)
 			if logged[line] {
