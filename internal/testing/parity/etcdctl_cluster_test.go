@@ -51,8 +51,8 @@ func TestEtcdctlNoSpace(t *testing.T) {
 func TestEtcdctlThreeMembers(t *testing.T) {
 	t.Parallel()
 	lines := concat(
-		inFormats("etcdctl member list"),
-		parity.Lines("etcdctl endpoint status --endpoints={ep}", "etcdctl endpoint status --endpoints={ep} -w json", "etcdctl endpoint status --endpoints={ep} -w fields", "etcdctl endpoint status --endpoints={ep} -w table", "etcdctl endpoint status --cluster -w table",
+		// In protobuf the term of the last election shows.
+		parity.Lines("etcdctl member list", "etcdctl member list -w json", "etcdctl member list -w fields", "etcdctl member list -w table", "etcdctl member list -w json --hex", "etcdctl endpoint status --endpoints={ep}", "etcdctl endpoint status --endpoints={ep} -w json", "etcdctl endpoint status --endpoints={ep} -w fields", "etcdctl endpoint status --endpoints={ep} -w table", "etcdctl endpoint status --cluster -w table",
 			"etcdctl endpoint hashkv --endpoints={ep}", "etcdctl endpoint hashkv --cluster -w table", "etcdctl endpoint hashkv --cluster -w json", "etcdctl endpoint hashkv --cluster -w fields", "etcdctl defrag --cluster", "etcdctl defrag --endpoints={ep}",
 			"etcdctl endpoint status --endpoints={ep1},{dead} --command-timeout=300ms", "etcdctl endpoint status --endpoints={ep1},{dead} --command-timeout=300ms -w json", "etcdctl endpoint hashkv --endpoints={dead},{ep2} --command-timeout=300ms",
 			"etcdctl endpoint hashkv --endpoints={dead},{ep2} --command-timeout=300ms -w json", "etcdctl defrag --endpoints={dead},{ep3} --command-timeout=300ms", "etcdctl move-leader {m2} --endpoints={ep2},{ep3}", "etcdctl snapshot save x.db --endpoints={ep}"),

@@ -114,7 +114,7 @@ func (m mask) apply(text string) string {
 // bytes of a protobuf message.
 func replaceID(text string, id uint64, name string) string {
 	wire := string(binary.AppendUvarint(nil, id))
-	for _, form := range []string{fmt.Sprintf("%x", id), strconv.FormatUint(id, 10), wire} {
+	for _, form := range []string{fmt.Sprintf("%016x", id), fmt.Sprintf("%x", id), strconv.FormatUint(id, 10), wire} {
 		text = strings.ReplaceAll(text, form, name)
 	}
 	return text

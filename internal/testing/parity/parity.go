@@ -144,6 +144,7 @@ type Programs struct {
 // except where a difference is wanted.
 func (s Scenario) Run(t *testing.T, p Programs, wanted []Difference) {
 	t.Helper()
+	t.Logf("%d command lines", len(s.Lines))
 	sides := [2]*side{{bin: p.Upstream}, {bin: p.Ours}}
 	for _, sd := range sides {
 		sd.start(t, s, p.Etcd)

@@ -67,7 +67,7 @@ func TestUpstreamDoesNotDifferFromItself(t *testing.T) {
 	lease := parity.L("etcdctl lease grant 500")
 	lease.Capture = "lease"
 	parity.Scenario{Members: 1, Lines: append([]parity.Line{lease}, parity.Lines(
-		"etcdctl put a b --lease={lease}", "etcdctl get a -w json", "etcdctl get a -w protobuf", "etcdctl lease timetolive {lease} --keys", "etcdctl member list -w table", "etcdctl endpoint status -w table",
+		"etcdctl put a b --lease={lease}", "etcdctl get a -w json", "etcdctl lease timetolive {lease} --keys", "etcdctl member list -w table", "etcdctl endpoint status -w table",
 		"etcdctl endpoint health", "etcdctl move-leader {m1}", "etcdctl snapshot save s.db", "etcdctl get --endpoints={dead} a --command-timeout=300ms",
 	)...)}.Run(t, p, wanted())
 }
