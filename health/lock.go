@@ -33,7 +33,7 @@ type Lock interface {
 }
 
 // releaseTimeout bounds giving a lock back; afterwards its lease runs out.
-const releaseTimeout = 5 * time.Second
+const releaseTimeout = 10 * time.Second
 
 // etcdLock is a lock in etcd with a lease of its own.
 type etcdLock struct {
@@ -94,11 +94,22 @@ func (l *etcdLock) Release(ctx context.Context) error {
 	return nil
 }
 
-// closeSession is Session.Close, bounded, and without the client's context.
+// closeSession is Session.Close, bounded, and without the client's context. A
+// member that is going down, as one that was just removed, may be the first
+// that the client asks.
 func (l *etcdLock) closeSession(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	l.session.Orphan()
-	_, err := l.session.Client().Revoke(ctx, l.session.Lease())
-	return err
+	for {
+		_, err := l.session.Client().Revoke(ctx, l.session.Lease())
+		if err == nil || is(err, rpctypes.ErrLeaseNotFound) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(releaseTimeout / 20):
+		}
+	}
 }
