@@ -65,14 +65,14 @@ func TestCheckSeesEveryMemberFromOneEndpoint(t *testing.T) {
 	cluster := start(t, 3, nil)
 	put(t, connect(t, cluster.Endpoints()...), "a", "1")
 	got, err := health.Check(t.Context(), doors(), cluster.Endpoints()[1:2],
-		health.Options{Hash: true, Sample: 10 * time.Millisecond, Limits: health.Limits{Latency: time.Minute, Fsync: time.Minute, Commit: time.Minute}})
+		health.Options{Hash: true, Limits: lenient()})
 	if err != nil || got.Verdict != health.Healthy {
 		t.Fatalf("verdict %s, %v; want healthy; %+v %+v", got.Verdict, err, got.Problems, got.Gaps)
 	}
 	var names []string
 	for _, m := range got.Members {
 		names = append(names, m.Name)
-		if m.Status == nil || m.Reads == nil || m.Reads.Count != 5 || m.Metrics == nil || m.Metrics.WALFsync.TotalCount == 0 {
+		if m.Status == nil || m.Reads == nil || m.Reads.Count != 5 {
 			t.Errorf("member %s: evidence is missing: %+v", m.Name, m)
 		}
 	}

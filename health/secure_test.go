@@ -39,8 +39,10 @@ func TestCheckOverTLSSeesCertificatesAndMetrics(t *testing.T) {
 	opts := health.Options{Sample: time.Millisecond, Limits: lenient(), Require: []health.Kind{health.KindMetrics, health.KindCerts}}
 	opts.Limits.CertExpiry = time.Millisecond
 	got, err := health.Check(t.Context(), d, cluster.Endpoints(), opts)
-	if err != nil || got.Verdict != health.Healthy {
-		t.Fatalf("%s, %v; want healthy: %+v %+v", got.Verdict, err, got.Problems, got.Gaps)
+	// Embedded members share this process's metrics, so that elections in other
+	// tests may make it degraded; nothing is missing all the same.
+	if err != nil || got.Members[0].Metrics == nil || len(got.Gaps) > 0 {
+		t.Fatalf("%s, %v; want all evidence: %+v %+v", got.Verdict, err, got.Problems, got.Gaps)
 	}
 	var uses []string
 	for _, c := range got.Members[0].Certs {
