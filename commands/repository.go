@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
@@ -143,6 +144,10 @@ func (f *repoFlags) open(ctx context.Context, a *app.App, location string) (stor
 	}
 	if opts.Endpoint == "" {
 		opts.Endpoint = cmp.Or(a.Getenv("AWS_ENDPOINT_URL_S3"), a.Getenv("AWS_ENDPOINT_URL"))
+	}
+	var once sync.Once
+	opts.Retrying = func(err error) {
+		once.Do(func() { a.Note("trying again for up to %s: %v", opts.RetryFor, err) })
 	}
 	opts.MetadataEndpoint = a.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")
 	s, err := store.Open(ctx, location, opts)

@@ -76,13 +76,19 @@ func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (
 	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: repo.URL()}); err != nil {
 		k.warn(err)
 	}
-	k.clean(ctx)
+	// No stream is opened for a store that is not there.
+	if err := k.clean(ctx); err != nil {
+		k.run.end()
+		return nil, fmt.Errorf("save snapshot: %w", err)
+	}
 	saved, err := src.take(ctx, opts, k.run.id, k.sink(ctx))
 	if saved == nil {
 		saved = &Saved{}
 	}
 	if k.again && err == nil {
-		k.clean(ctx)
+		if err := k.clean(ctx); err != nil {
+			k.warn(err) // the backup is there all the same
+		}
 	}
 	saved.Cleaned = k.cleaned
 	saved.Warnings = append(k.warnings, saved.Warnings...)
@@ -112,14 +118,21 @@ type keeper struct {
 	again    bool // a run was killed lately: the store may still have been at its last request
 }
 
-// clean removes what dead runs left. A failure is no reason not to save.
-func (k *keeper) clean(ctx context.Context) {
+// clean removes what dead runs left. That it cannot is no reason not to save,
+// unless the store cannot be reached at all.
+func (k *keeper) clean(ctx context.Context) error {
 	opts := CleanOptions{Runs: k.opts.Runs, StaleAfter: k.opts.StaleAfter, Now: k.opts.Now}
 	cleaned, recent, err := clean(ctx, k.repo, opts)
-	if err != nil && ctx.Err() == nil {
+	k.cleaned, k.again = append(k.cleaned, cleaned...), recent
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrNoBucket):
+		return err
+	case err != nil:
 		k.warn(err)
 	}
-	k.cleaned, k.again = append(k.cleaned, cleaned...), recent
+	return nil
 }
 
 func (k *keeper) warn(err error) { k.warnings = append(k.warnings, err.Error()) }

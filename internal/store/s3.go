@@ -40,6 +40,9 @@ type S3Options struct {
 
 	StallTimeout time.Duration // longest wait without a byte moving
 	RetryFor     time.Duration // longest time of retrying one request after its first failure
+	// Retrying, if set, is told when a request is to be repeated for the first
+	// time, and why.
+	Retrying func(err error)
 }
 
 // S3 is a Store in a bucket.
@@ -197,6 +200,9 @@ func (s *S3) do(ctx context.Context, req request, fn func(context.Context) error
 		now := time.Now()
 		if giveUp.IsZero() {
 			giveUp = now.Add(s.opts.RetryFor)
+			if s.opts.Retrying != nil && passing(err) {
+				s.opts.Retrying(s.explain(req, err))
+			}
 		}
 		if !passing(err) || now.Add(wait).After(giveUp) {
 			return s.explain(req, err)
