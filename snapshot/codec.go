@@ -19,7 +19,7 @@ import (
 var ErrNoIdentity = errors.New("no identity decrypts it")
 
 const (
-	zstdWindow  = 4 << 20 // keeps both sides small; a database gains little from more
+	zstdWindow  = 2 << 20 // keeps both sides small; a database gains little from more
 	zstdDefault = 3
 	zstdMax     = 22
 	codecBuffer = 256 << 10
@@ -121,7 +121,7 @@ func (c Codec) write(w io.Writer, src io.Reader, level int) error {
 	}
 	if level > 0 {
 		compressed, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)),
-			zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(1))
+			zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 		if err != nil {
 			return fmt.Errorf("compress: %w", err)
 		}

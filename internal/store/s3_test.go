@@ -393,7 +393,7 @@ func TestE88AddressingStyles(t *testing.T) {
 
 // E82, go-gitea/gitea#38753: parts always suffice, or the upload fails.
 func TestE82PartSizeGrowsWithTheSource(t *testing.T) {
-	for size, want := range map[int64]int64{0: 8 << 20, 1 << 30: 8 << 20, 100 << 30: 13 << 20, 1 << 40: 132 << 20} {
+	for size, want := range map[int64]int64{0: 6 << 20, 1 << 30: 6 << 20, 100 << 30: 13 << 20, 1 << 40: 132 << 20} {
 		if got := store.PartSize(size); got != want || got*10_000 < size {
 			t.Errorf("part size for %d: %d, want %d", size, got, want)
 		}

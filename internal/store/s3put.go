@@ -22,7 +22,7 @@ import (
 const (
 	DefaultParallel = 3
 	MinPartSize     = 5 << 20
-	defaultPartSize = 8 << 20
+	defaultPartSize = 6 << 20
 	maxParts        = 10_000
 	partMemory      = 40 << 20 // for all parts held at once, unless one alone is larger
 	smallObject     = 64 << 10
