@@ -41,14 +41,13 @@ func BenchmarkPredictsEtcd(b *testing.B) {
 func predict(b *testing.B, w *tabwriter.Writer, clients int) {
 	server := etcdtest.StartServers(b, etcdtest.ServerOptions{Fsync: true}).Members[0]
 	var means, theirP99, ourMeans, ourP99, rates, batches []float64
-	batch := 1
 	for range turns {
 		before := walFsync(b, server.Endpoint)
 		puts := load(b, server.Endpoint, clients)
 		d := difference(before, walFsync(b, server.Endpoint))
 		means, theirP99 = append(means, d.mean), append(theirP99, d.p99)
 		rates, batches = append(rates, float64(puts)/turnTime.Seconds()), append(batches, float64(puts)/d.count)
-		batch = max(1, int(math.Round(float64(puts)/d.count)))
+		batch := max(1, int(math.Round(float64(puts)/d.count)))
 
 		report, err := disk.Check(b.Context(), disk.Options{
 			Dir: b.TempDir(), Pattern: disk.Etcd, Jobs: batch, Rounds: 1, Duration: turnTime,

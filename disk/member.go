@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -22,6 +23,9 @@ const (
 	backlog = 10000
 	// filled is the size of the database that a round begins with.
 	filled = 32 << 20
+	// mapped spares a commit from waiting for a snapshot's reader to map more,
+	// as etcd does with a larger number.
+	mapped = 512 << 20
 	// snapshotEvery is the pause between two snapshots being read.
 	snapshotEvery = time.Second
 )
@@ -35,9 +39,11 @@ type backend struct {
 }
 
 func newBackend(path string, next func() []byte) (_ *backend, err error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
-	})
+	opts := &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType}
+	if runtime.GOOS != "windows" { // where the file would take that much
+		opts.InitialMmapSize = mapped
+	}
+	db, err := bolt.Open(path, 0o600, opts)
 	if err != nil {
 		return nil, err
 	}
