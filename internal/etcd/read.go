@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,8 @@ const (
 	// headPairs is how many pairs the first request asks for: a small range is
 	// read with it, and of a large one no more than a few values are held.
 	headPairs = 16
-	// pageBytes is the size aimed at for a page. Every page costs the server a
-	// count of the whole rest of the range, so pages of few keys are slow.
-	pageBytes = 6 << 20
+	// pageBytes is the size aimed at for a page.
+	pageBytes = 4 << 20
 	// maxPageBytes is the size beyond which a page is refused and asked for
 	// again with fewer keys.
 	maxPageBytes = 4 * pageBytes
@@ -219,14 +219,11 @@ func (e *sinkError) Unwrap() error { return e.error }
 // for again with fewer pairs.
 func (r *reading) pages(ctx context.Context) error {
 	size := r.pageSize(headPairs)
+	w := &window{end: r.req.RangeEnd, step: 1}
 	for r.left > 0 {
 		req := proto.Clone(r.req).(*pb.RangeRequest) //nolint:forcetypeassert // a clone is of the same type
-		req.Limit = min(size, r.left)
-		limit := maxPageBytes
-		if size == 1 {
-			limit = math.MaxInt32
-		}
-		resp, err := r.kv.Range(ctx, req, grpc.MaxCallRecvMsgSize(limit))
+		req.Limit, req.RangeEnd = min(size, r.left), w.next(r.req.Key)
+		resp, err := r.kv.Range(ctx, req, grpc.MaxCallRecvMsgSize(pageLimit(size)))
 		switch {
 		case size > 1 && tooLarge(err):
 			size = max(size/8, 1)
@@ -239,15 +236,29 @@ func (r *reading) pages(ctx context.Context) error {
 			continue
 		case err != nil:
 			return err
-		case len(resp.Kvs) == 0:
-			return nil // cannot be: the revision is fixed
 		}
 		if err := r.take(resp.Kvs); err != nil {
 			return err
 		}
+		if !resp.More {
+			if bytes.Equal(req.RangeEnd, w.end) {
+				return nil
+			}
+			r.req.Key = req.RangeEnd
+		}
+		w.held(resp.Count, size)
 		size = r.pageSize(size)
 	}
 	return nil
+}
+
+// pageLimit is how many bytes of a page of so many pairs are accepted. One pair
+// may be as large as it is.
+func pageLimit(pairs int64) int {
+	if pairs == 1 {
+		return math.MaxInt32
+	}
+	return maxPageBytes
 }
 
 // tooLarge reports whether the answer was longer than this client accepts.
