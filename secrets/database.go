@@ -60,8 +60,8 @@ func scanFile(ctx context.Context, f File, opts Options) (*databaseScan, error) 
 		if changed && try < maxTries {
 			continue
 		}
-		if err == nil {
-			s.report.ChangedWhileReading = changed
+		if err == nil && changed {
+			s.report.changed()
 		}
 		return s, err
 	}

@@ -187,3 +187,14 @@ func (r *Report) damage(what string) {
 		r.Damage = append(r.Damage, what)
 	}
 }
+
+// changed notes that a running member wrote to the file while it was read.
+// What looked damaged may be nothing but that.
+func (r *Report) changed() {
+	r.ChangedWhileReading = true
+	for i := range r.Places {
+		if !r.Places[i].Read {
+			r.Places[i].Reason = "it changed while it was read"
+		}
+	}
+}

@@ -69,9 +69,10 @@ func ParseKey(prefix string, key []byte) (k Key, ok bool) {
 	switch {
 	case len(parts) >= 2 && isGroup(parts[0]): // a custom resource
 		k.Group, k.Resource, parts = parts[0], parts[1], parts[2:]
-	case len(parts) >= 2 && parts[0] == "services" && (parts[1] == "specs" || parts[1] == "endpoints"):
-		k.Resource = map[bool]string{true: "services", false: "endpoints"}[parts[1] == "specs"]
-		parts = parts[2:]
+	case len(parts) >= 2 && parts[0] == "services" && parts[1] == "specs":
+		k.Resource, parts = "services", parts[2:]
+	case len(parts) >= 2 && parts[0] == "services" && parts[1] == "endpoints":
+		k.Resource, parts = "endpoints", parts[2:]
 	default:
 		gr := stored(parts[0])
 		k.Group, k.Resource, parts = gr.Group, gr.Resource, parts[1:]
@@ -105,15 +106,15 @@ func StoragePrefixes(prefix string, gr GroupResource) []string {
 	if gr.Resource == "*" {
 		return []string{prefix + "/"}
 	}
-	if isGroup(gr.Group) && !builtIn(gr.Group) {
-		return []string{prefix + "/" + gr.Group + "/" + gr.Resource + "/"}
+	withGroup := prefix + "/" + gr.Group + "/" + gr.Resource + "/"
+	without := prefix + "/" + storageName(gr) + "/"
+	switch {
+	case !isGroup(gr.Group):
+		return []string{without}
+	case builtIn(gr.Group): // some of these groups are stored with their group, others without
+		return []string{without, withGroup}
 	}
-	dir := storageName(gr)
-	if builtIn(gr.Group) && isGroup(gr.Group) {
-		// Some built-in groups are stored with their group, others without.
-		return []string{prefix + "/" + dir + "/", prefix + "/" + gr.Group + "/" + gr.Resource + "/"}
-	}
-	return []string{prefix + "/" + dir + "/"}
+	return []string{withGroup}
 }
 
 // printable reports whether b is a plain name: what is not, is not shown,
