@@ -138,7 +138,7 @@ func TestMemberReplaceGoesOnAfterASignalAtEachStep(t *testing.T) {
 				case time.Now().After(deadline):
 					t.Fatalf("never done; last exit code %d\n%s", code, out)
 				case code == 5: // the lock of the killed one, which ends by itself
-					time.Sleep(time.Second) //nolint:forbidigo // until the next try
+					time.Sleep(time.Second) // until the next try
 				case code == 129 || code == -1:
 					nth++ // what was done is not done again, so later steps come earlier
 					if nth > 3 {

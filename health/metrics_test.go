@@ -90,7 +90,7 @@ func FuzzParseMetrics(f *testing.F) {
 	f.Add(pageBefore)
 	f.Add("etcd_disk_wal_fsync_duration_seconds_bucket{le=\"NaN\"} 1\n")
 	f.Add("# TYPE etcd_server_quota_backend_bytes histogram\netcd_server_quota_backend_bytes_count 1\n")
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(_ *testing.T, text string) {
 		samples, err := ParseMetrics(strings.NewReader(text))
 		if err == nil {
 			measure(samples, samples, time.Second)

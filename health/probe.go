@@ -1,0 +1,149 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
+)
+
+// probe is one endpoint being asked: its facts, and the client they came by.
+type probe struct {
+	Member
+	client Client
+	list   *clientv3.MemberListResponse
+	gaps   []Gap
+}
+
+func (p *probe) gap(c Kind, format string, args ...any) {
+	p.gaps = append(p.gaps, Gap{Member: p.Label(), Check: c, Reason: fmt.Sprintf(format, args...)})
+}
+
+// ask fills in what the member says of itself and of the cluster.
+func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout())
+	defer cancel()
+	client, err := doors.Dial(ctx, p.Endpoint)
+	if err != nil {
+		p.explain(ctx, doors, err)
+		return
+	}
+	p.client = client
+	if err := p.status(ctx); err != nil {
+		p.Reachable = refused(err)
+		p.explain(ctx, doors, err)
+		if !p.Reachable {
+			return
+		}
+	}
+	if p.Status != nil && p.Status.QuotaBytes == 0 {
+		p.Status.QuotaBytes = opts.Quota
+	}
+	// A serializable list is answered without quorum.
+	list, err := client.MemberList(ctx, clientv3.WithSerializable())
+	if err != nil {
+		p.gap(KindMembers, "list members: %v", err)
+		return
+	}
+	p.list = list
+}
+
+// explain notes why the member did not answer as it should, and what helps.
+func (p *probe) explain(ctx context.Context, doors Doors, err error) {
+	if doors.Explain != nil {
+		// The deadline may be what failed: naming the cause gets its own.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = doors.Explain(ctx, p.Endpoint, err)
+	}
+	p.Error, p.hint = strings.TrimPrefix(err.Error(), p.Endpoint+": "), hint.Of(err)
+}
+
+func (p *probe) status(ctx context.Context) error {
+	resp, err := p.client.Status(ctx, p.Endpoint)
+	if err != nil {
+		return err
+	}
+	p.Reachable = true
+	p.ID, p.IDHex = resp.Header.MemberId, output.ID(resp.Header.MemberId)
+	p.Learner = resp.IsLearner
+	quota := resp.DbSizeQuota
+	if p.Status != nil && quota == 0 {
+		quota = p.Status.QuotaBytes
+	}
+	p.Status = statusOf(resp)
+	p.Status.QuotaBytes = quota
+	return nil
+}
+
+func statusOf(resp *clientv3.StatusResponse) *Status {
+	s := &Status{
+		Version: resp.Version, StorageVersion: resp.StorageVersion,
+		LeaderID: resp.Leader, LeaderIDHex: output.ID(resp.Leader),
+		Term: resp.RaftTerm, Index: resp.RaftIndex, Applied: resp.RaftAppliedIndex,
+		Revision: resp.Header.Revision, Learner: resp.IsLearner,
+		SizeBytes: resp.DbSize, InUseBytes: resp.DbSizeInUse, QuotaBytes: resp.DbSizeQuota,
+		Alarms: []Alarm{}, Errors: []string{},
+	}
+	for _, e := range resp.Errors {
+		if alarm, ok := parseAlarm(e); ok {
+			s.Alarms = append(s.Alarms, alarm)
+		} else {
+			s.Errors = append(s.Errors, e)
+		}
+	}
+	return s
+}
+
+// parseAlarm reads an alarm as Status tells it, which is the only way to see
+// alarms without quorum: the text form of the message, whose spacing is free.
+func parseAlarm(text string) (Alarm, bool) {
+	var alarm Alarm
+	for field := range strings.FieldsSeq(strings.ReplaceAll(text, ":", ": ")) {
+		switch {
+		case strings.HasSuffix(field, ":"):
+			continue
+		case pb.AlarmType_value[field] != 0:
+			alarm.Kind = field
+		default:
+			id, err := strconv.ParseUint(field, 10, 64)
+			if err != nil {
+				return Alarm{}, false
+			}
+			alarm.MemberID = id
+		}
+	}
+	return alarm, alarm.Kind != ""
+}
+
+// examine gathers what a member shows under use.
+func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
+	if !p.Reachable {
+		return
+	}
+	var wg sync.WaitGroup
+	var metricGaps []Gap
+	// Servers before 3.6 tell their quota in the metrics only.
+	if opts.Sample > 0 || p.Status != nil && p.Status.QuotaBytes == 0 {
+		wg.Go(func() { metricGaps = p.scrape(ctx, doors, opts) })
+	} else {
+		p.gap(KindMetrics, "not asked for")
+	}
+	if !p.Learner {
+		wg.Go(func() { p.read(ctx, opts) })
+	}
+	p.handshakes(ctx, doors, opts)
+	wg.Wait()
+	p.gaps = append(p.gaps, metricGaps...)
+	if p.Status != nil && p.Status.QuotaBytes == 0 && p.Metrics != nil {
+		p.Status.QuotaBytes = p.Metrics.QuotaBytes
+	}
+}
