@@ -74,7 +74,7 @@ func faults() []fault {
 // TestFaults prints its table with -v. The whole table takes two minutes, so
 // every run strikes only what the others are variations of.
 func TestFaults(t *testing.T) {
-	members := bigCluster(t, 1)
+	members := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
 	var table strings.Builder

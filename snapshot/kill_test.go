@@ -145,7 +145,7 @@ func kill(t *testing.T, w *world, at string, after time.Duration, endpoints ...s
 // nothing false is there, and the next run leaves nothing behind. E99,
 // minio/minio#21456: parts of interrupted uploads go too.
 func TestKilledRuns(t *testing.T) {
-	members := bigCluster(t, 1)
+	members := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
 	direct := members.Endpoints()[0]
@@ -177,7 +177,7 @@ func TestRunsKilledAtRandomMoments(t *testing.T) {
 	if !fullRun {
 		t.Skip("runs with -tags full")
 	}
-	members := bigCluster(t, 1)
+	members := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
 	w := newWorld(t, members, server)

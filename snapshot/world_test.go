@@ -146,10 +146,10 @@ func (w *world) settle(t *testing.T, before *snapshot.Saved) aftermath {
 	return a
 }
 
-// bigCluster starts members with a database of several parts.
-func bigCluster(t *testing.T, members int) *embedded.Cluster {
+// bigCluster starts a member with a database of several parts.
+func bigCluster(t *testing.T) *embedded.Cluster {
 	t.Helper()
-	c := etcdtest.Start(t, embedded.Options{Members: members})
+	c := etcdtest.Start(t, embedded.Options{})
 	client := etcdtest.Client(t, c.Endpoints()[0])
 	value := strings.Repeat("0123456789abcdef", faultValue/16)
 	for i := range faultKeys {

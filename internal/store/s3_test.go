@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/internal/testing/certs"
 	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 )
 
@@ -397,5 +398,39 @@ func TestE82PartSizeGrowsWithTheSource(t *testing.T) {
 		if got := store.PartSize(size); got != want || got*10_000 < size {
 			t.Errorf("part size for %d: %d, want %d", size, got, want)
 		}
+	}
+}
+
+func TestAStoreWithACertificateOfOnesOwnAuthority(t *testing.T) {
+	ca := certs.NewCA(t)
+	server := s3test.Start(t, s3test.Options{CA: ca})
+	server.Setenv(t)
+	opts := quick(server.URL)
+	location := bucketURL(t, server)
+	_, err := open(t, location, opts).List(t.Context(), "")
+	if !errors.Is(err, store.ErrUnreachable) || !strings.Contains(hint.Of(err), "--s3-ca-file") {
+		t.Errorf("without the authority: %v, hint %q", err, hint.Of(err))
+	}
+	opts.CAFile = ca.File
+	s := open(t, location, opts)
+	data := random(t, store.MinPartSize+1)
+	if _, err := s.Put(t.Context(), "x", bytes.NewReader(data), store.PutOptions{PartSize: store.MinPartSize}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := get(s, t.Context(), "x"); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("get: %d bytes, %v", len(got), err)
+	}
+}
+
+// E95, k3s-io/k3s#8918; E100, rancher/rke2#1698: a wrong key is a clean error
+// that shows no secret.
+func TestE95E100AWrongSecretIsACleanErrorThatShowsNoSecret(t *testing.T) {
+	server := startS3(t)
+	location := bucketURL(t, server)
+	const wrong = "wrong-secret-of-the-test"
+	t.Setenv("AWS_SECRET_ACCESS_KEY", wrong)
+	_, err := open(t, location, quick(server.URL)).Put(t.Context(), "x", strings.NewReader("1"), store.PutOptions{})
+	if !errors.Is(err, store.ErrDenied) || strings.Contains(err.Error()+hint.Of(err), wrong) {
+		t.Errorf("got %v, hint %q; want ErrDenied without the secret", err, hint.Of(err))
 	}
 }

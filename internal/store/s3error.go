@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -80,6 +81,13 @@ func withoutLock(err error) bool {
 		return true
 	}
 	return resp.StatusCode == http.StatusNotImplemented
+}
+
+// unreadable reports whether an answer was no error of the store's, and not
+// what it should have been either.
+func unreadable(err error) bool {
+	_, ok := errors.AsType[xml.UnmarshalError](err)
+	return ok
 }
 
 // certificate returns what is wrong with the server's certificate, "" if that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/encrypt"
@@ -134,6 +135,9 @@ func (s *S3) Locked(ctx context.Context, key string) (Lock, error) {
 	var l Lock
 	err := s.do(ctx, request{"get lock of", "s3:GetObjectRetention and s3:GetObjectLegalHold", key}, func(ctx context.Context) error {
 		_, until, err := s.core.GetObjectRetention(ctx, s.bucket, s.prefix+key, "")
+		if unreadable(err) {
+			until, err = s.retentionHeader(ctx, key)
+		}
 		if err != nil && !withoutLock(err) {
 			return err
 		}
@@ -148,6 +152,24 @@ func (s *S3) Locked(ctx context.Context, key string) (Lock, error) {
 		return nil
 	})
 	return l, err
+}
+
+// retentionHeader reads the retention from an object's headers: some stores
+// answer the question for it by a document of their own.
+func (s *S3) retentionHeader(ctx context.Context, key string) (*time.Time, error) {
+	info, err := s.stat(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	value := info.Metadata.Get("X-Amz-Object-Lock-Retain-Until-Date")
+	if value == "" {
+		return nil, nil
+	}
+	until, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return nil, fmt.Errorf("retention %q is no time", value)
+	}
+	return &until, nil
 }
 
 // copyFrom copies an object on the server's side.

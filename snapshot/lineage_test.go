@@ -1,0 +1,66 @@
+package snapshot
+
+import (
+	"testing"
+	"time"
+)
+
+// Two clusters with the same peer URLs and token have the same id, so the
+// revision tells: one that went back is another history.
+func TestLineageIsCarriedOnUntilTheRevisionGoesBack(t *testing.T) {
+	old := func(before, after int64, quorum bool) []*Backup {
+		return []*Backup{{Manifest: Manifest{
+			Schema: 1, Name: "old", ClusterID: "c", Lineage: "old", Quorum: quorum, CreatedAt: time.Unix(1, 0),
+			RevisionBefore: before, RevisionAfter: after,
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		all           []*Backup
+		before, after int64
+		quorum        bool
+		carried, warn bool
+		none          bool
+	}{
+		"the first":                        {nil, 5, 5, true, false, false, false},
+		"the first, without quorum":        {nil, 5, 5, false, false, false, true},
+		"further on":                       {old(5, 5, true), 9, 9, true, true, false, false},
+		"the same":                         {old(5, 5, true), 5, 5, true, true, false, false},
+		"overlapping streams":              {old(5, 9, true), 4, 6, true, true, false, false},
+		"gone back":                        {old(5, 9, true), 4, 4, true, false, true, false},
+		"gone back without quorum":         {old(5, 9, true), 4, 4, false, true, false, false},
+		"only one without quorum is older": {old(5, 9, false), 4, 4, true, false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Saved{Manifest: &Manifest{RevisionBefore: tc.before, RevisionAfter: tc.after, Quorum: tc.quorum}}
+			s.continueLineage(tc.all)
+			got := s.Manifest.Lineage
+			if (got == "old") != tc.carried || (len(s.Warnings) > 0) != tc.warn || (got == "") != tc.none {
+				t.Errorf("lineage %q, warnings %q", got, s.Warnings)
+			}
+		})
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	for _, seed := range []string{
+		"0123456789abcdef/20260102T030405Z-00000000000000aa-00112233.db.zst.age", "0123456789abcdef/20260102T030405Z-00000000000000aa-00112233.verify-1.json",
+		"x", "/", "0123456789abcdef/.db", "",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		if o, ok := parseKey(key); ok && (o.cluster+"/"+o.base != key[:len(o.cluster)+1+len(o.base)]) {
+			t.Errorf("%q: %+v", key, o)
+		}
+	})
+}
+
+func FuzzParseManifest(f *testing.F) {
+	f.Add([]byte(`{"schema":1,"name":"x"}`))
+	f.Add([]byte(`{`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if m, err := parseManifest(raw); (m == nil) == (err == nil) {
+			t.Errorf("manifest %v, error %v", m, err)
+		}
+	})
+}
