@@ -110,7 +110,7 @@ func FuzzWatchLine(f *testing.F) {
 	f.Add(`watch a b --prefix --rev=3 -- sh -c "echo hi"`, "", "")
 	f.Add(`watch --`, "key", "end")
 	f.Add("watch \"a\\q\" -i '", "k", "")
-	f.Fuzz(func(t *testing.T, line, envKey, envRange string) {
+	f.Fuzz(func(_ *testing.T, line, envKey, envRange string) {
 		for _, upstream := range []bool{true, false} {
 			words, err := splitWords(line, upstream)
 			if err != nil || len(words) == 0 {
