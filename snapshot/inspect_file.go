@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -72,9 +71,9 @@ func (f *File) open(ctx context.Context, wait time.Duration) error {
 // Close closes the file and frees its lock.
 func (f *File) Close() error { return f.f.Close() }
 
-// RestoreSource returns the file as what a restore takes.
+// RestoreSource returns the file as what a restore takes. It can be read once.
 func (f *File) RestoreSource() RestoreSource {
-	return RestoreSource{Name: f.Path, Reader: io.NewSectionReader(f.f, 0, f.Size), At: f.f, Size: f.Size, Database: f.DataDir != ""}
+	return RestoreSource{Name: f.Path, Reader: f.f, At: f.f, Size: f.Size, Database: f.DataDir != ""}
 }
 
 // Database returns the path of the database in a data directory.

@@ -22,46 +22,110 @@ const (
 	writeBehind = 32 << 20
 )
 
-// copyDatabase copies the snapshot into the target while hashing it, then
-// checks what arrived, while it is still in memory.
+// copyDatabase copies the snapshot into the target, hashes it and checks what
+// arrived, while it is still in memory.
 func copyDatabase(ctx context.Context, src RestoreSource, t *stagedDir, opts RestoreOptions, seen *keyWatch) (c *Copied, err error) {
 	f, err := os.OpenFile(t.database(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create the database: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	sum, size, err := copyHashed(ctx, f, src, opts.Progress)
+	c, damage, err := copyAndCheck(ctx, f, src, opts, seen)
 	if err != nil {
 		return nil, err
 	}
-	c = sum.finish(size)
 	if err := c.judge(src, opts.SkipHashCheck); err != nil {
-		if bad := notEvenDatabase(f, size); bad != nil {
-			return nil, fmt.Errorf("%s: %w", src.Name, bad)
+		if errors.Is(damage, mvccdb.ErrNotDatabase) {
+			err = fmt.Errorf("%s: %w", src.Name, damage)
 		}
 		return nil, err
+	}
+	if damage != nil {
+		return nil, fmt.Errorf("%s: %w", src.Name, damage)
 	}
 	if c.Trailer != nil {
-		if err := f.Truncate(size - int64(len(c.Trailer))); err != nil {
+		if err := f.Truncate(c.FileSize - int64(len(c.Trailer))); err != nil {
 			return nil, fmt.Errorf("cut off the SHA-256: %w", err)
 		}
-		size -= int64(len(c.Trailer))
-	}
-	c.Report, err = checkCopy(ctx, f, size, seen)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", src.Name, err)
 	}
 	return c, nil
 }
 
-// notEvenDatabase tells what a file without a usable trailer is, if it is no
-// database at all.
-func notEvenDatabase(f *os.File, size int64) error {
-	_, err := mvccdb.Open(f, size)
-	if errors.Is(err, mvccdb.ErrNotDatabase) {
-		return err
+// copyAndCheck does the work of copyDatabase. What is wrong with the database
+// is apart from what went wrong: a wrong SHA-256 says more.
+func copyAndCheck(ctx context.Context, f *os.File, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
+	file, err := fileOf(src.Reader)
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil
+	if file == nil {
+		sum, size, err := copyHashed(ctx, f, src, opts.Progress)
+		if err != nil {
+			return nil, nil, err
+		}
+		c = sum.finish(size)
+		c.Report, damage = checkCopy(ctx, f, size, seen)
+		return c, damage, context.Cause(ctx)
+	}
+	return copyFile(ctx, f, file, src, opts, seen)
+}
+
+// fileOf returns the file that a source is read from, nil where it is a
+// stream.
+func fileOf(r io.Reader) (*os.File, error) {
+	switch r := r.(type) {
+	case *os.File:
+		return r, nil
+	case interface{ File() (*os.File, error) }:
+		return r.File()
+	}
+	return nil, nil
+}
+
+// copyFile lets the kernel copy a file. The copy is hashed close behind, and
+// checked as soon as it is whole.
+func copyFile(ctx context.Context, f, file *os.File, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
+	pieces := make(chan int64, 1<<16) // ends of what was copied: never waited for
+	s, size := newCopySum(), int64(0)
+	var report *mvccdb.Report
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		n, err := copyInPieces(ctx, f, file, src, opts.Progress, pieces)
+		close(pieces)
+		if size = n; err != nil {
+			return err
+		}
+		report, damage = checkCopy(ctx, f, n, seen)
+		return context.Cause(ctx)
+	})
+	g.Go(func() error { return s.follow(f, pieces) })
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	c = s.finish(size)
+	c.Report = report
+	return c, damage, nil
+}
+
+// copyInPieces copies a file in pieces of writeBehind, and tells where each
+// ends.
+func copyInPieces(ctx context.Context, f, file *os.File, src RestoreSource, progress func(done, total int64), pieces chan<- int64) (size int64, err error) {
+	for {
+		n, err := f.ReadFrom(&io.LimitedReader{R: file, N: writeBehind})
+		if err != nil {
+			return size, fmt.Errorf("copy %s: %w", src.Name, err)
+		}
+		if ctx.Err() != nil {
+			return size, context.Cause(ctx)
+		}
+		startWriting(f, size, n)
+		size += n
+		progress(size, src.Size)
+		if n == 0 {
+			return size, nil
+		}
+		pieces <- size
+	}
 }
 
 // checkCopy checks every page and every revision of the copied database.
@@ -131,6 +195,23 @@ func copyHashed(ctx context.Context, f *os.File, src RestoreSource, progress fun
 type copySum struct {
 	hash.Hash
 	tail []byte
+}
+
+// follow hashes f up to the ends that it is told of.
+func (s *copySum) follow(f *os.File, ends <-chan int64) error {
+	buf := make([]byte, copyPiece)
+	at := int64(0)
+	for end := range ends {
+		for at < end {
+			b := buf[:min(copyPiece, end-at)]
+			if _, err := f.ReadAt(b, at); err != nil {
+				return fmt.Errorf("read the copy: %w", err)
+			}
+			s.add(b)
+			at += int64(len(b))
+		}
+	}
+	return nil
 }
 
 func newCopySum() *copySum { return &copySum{Hash: sha256.New(), tail: make([]byte, 0, 2*sha256.Size)} }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -280,23 +281,27 @@ type lazyFile struct {
 	f      *os.File
 }
 
-func (l *lazyFile) Read(b []byte) (int, error) {
-	if l.f == nil {
-		f, err := os.Open(l.path)
-		if err != nil {
-			return 0, err
-		}
-		l.f = f
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			l.opened, l.size = true, info.Size()
-		}
+// File opens the file.
+func (l *lazyFile) File() (*os.File, error) {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return nil, err
 	}
-	n, err := l.f.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return n, err
+	l.f = f
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, &fs.PathError{Op: "read", Path: l.path, Err: syscall.EISDIR}
+	case info.Mode().IsRegular():
+		l.opened, l.size = true, info.Size()
 	}
-	return n, err
+	return f, nil
 }
+
+// Read is there for the type: File is asked first.
+func (l *lazyFile) Read([]byte) (int, error) { return 0, os.ErrInvalid }
 
 func (l *lazyFile) close() error {
 	if l.f == nil {
