@@ -32,7 +32,11 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envVictim) != "" {
+	switch os.Getenv(envVictim) {
+	case "":
+	case barePipe:
+		os.Exit(runBarePipe())
+	default:
 		os.Exit(victim())
 	}
 	os.Exit(m.Run())

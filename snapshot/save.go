@@ -195,12 +195,18 @@ func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, p
 		return nil, err
 	}
 	stored := newCounted(encoded)
+	if opts.plain() {
+		stored.hash = nil // what is stored is the snapshot, and that is hashed already
+	}
 	err = opts.staged(ctx, stored, func(ctx context.Context, src io.Reader) error {
 		return put.put(ctx, m, src, c.status.DbSize)
 	})
 	cancel(nil) // what still reads the stream is ended
 	err = errors.Join(err, encoded.Close())
-	m.StoredBytes, m.StoredSHA256 = stored.n, stored.sum()
+	m.StoredBytes, m.StoredSHA256 = stored.n, plain.sum
+	if !opts.plain() {
+		m.StoredSHA256 = stored.sum()
+	}
 	switch {
 	case plain.err != nil && plain.err != io.EOF && err != nil && errors.Is(err, plain.err): //nolint:errorlint // only the bare EOF is an end
 		return nil, &MemberError{c.endpoint, plain.err}

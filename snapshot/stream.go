@@ -142,7 +142,7 @@ func (c *checked) end() error {
 // counted passes bytes on and keeps their number and SHA-256.
 type counted struct {
 	src  io.Reader
-	hash hash.Hash
+	hash hash.Hash // nil where somebody else computes it
 	n    int64
 	err  error // that src ended with, if not well
 }
@@ -151,7 +151,9 @@ func newCounted(src io.Reader) *counted { return &counted{src: src, hash: sha256
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.src.Read(p)
-	c.hash.Write(p[:n])
+	if c.hash != nil {
+		c.hash.Write(p[:n])
+	}
 	c.n += int64(n)
 	if err != nil && err != io.EOF { // only the bare EOF is an end
 		c.err = err
