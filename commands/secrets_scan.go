@@ -91,7 +91,21 @@ place could not be read, and nothing was found.`,
 	fs.Var(&f.rate, "rate-limit", "bytes that are read from a live cluster per second, such as 10MiB")
 	fs.IntVar(&f.limit, "limit", 20, "objects named in the words for people; 0 names all")
 	fs.BoolVar(&f.decrypt, "decrypt-check", false, "prove that every value opens with the keys of --encryption-config")
+	completeList(cmd, "place", secrets.Places())
+	completeList(cmd, "fail-on", secrets.States())
 	return app.Formats(cmd, append(output.Standard(), formatSARIF)...)
+}
+
+// completeList makes shells complete a flag's values.
+func completeList[T ~string](cmd *cobra.Command, flag string, values []T) {
+	var choices []cobra.Completion
+	for _, v := range values {
+		choices = append(choices, string(v))
+	}
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // a flag that does not exist: wrong code, seen by every test
+	}
 }
 
 // formatSARIF is the format of code scanners.

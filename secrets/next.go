@@ -40,7 +40,7 @@ func nextSteps(r *Report) []Step {
 			Step{
 				Why: "let the write-ahead log of every member turn over: etcd drops segments after its next snapshots, " +
 					"and a member that is replaced begins a new log",
-				Command: "etcdkit member replace NAME",
+				Command: "etcdkit member replace OLD",
 			},
 			Step{
 				Why:     "drop the backups taken before: each holds what was in clear when it was taken",

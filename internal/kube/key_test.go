@@ -75,7 +75,13 @@ func TestFinder(t *testing.T) {
 			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", pod}, []string{"/registry"},
 		},
 		"a prefix with a dot": {[]string{"/kubernetes.io/pods/a/b", pod}, []string{"/kubernetes.io"}},
-		"nothing":             {[]string{"foo", "bar"}, nil},
+		"words of Kubernetes in another program's keys": {
+			[]string{"/app/pods/a", "x", "/app/events/b", `{"time":1}`, "/app/services/c", "y"}, nil,
+		},
+		"objects in JSON": {
+			[]string{"/k/pods/a/b", `{"kind":"Pod","apiVersion":"v1"}`, "/k/secrets/a/b", `{"kind":"Secret","apiVersion":"v1"}`}, []string{"/k"},
+		},
+		"nothing": {[]string{"foo", "bar"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Finder

@@ -33,8 +33,9 @@ func (f *Finder) Add(key, value []byte) {
 		return
 	}
 	prefix, kind, ok := splitAtKind(key)
-	if !ok {
-		return
+	sure := isStorage(value)
+	if !ok || len(value) > 0 && !sure && !isStorageJSON(value) {
+		return // other programs have keys with such words in them, too
 	}
 	if f.seen == nil {
 		f.seen = make(map[string]*evidence)
@@ -48,7 +49,7 @@ func (f *Finder) Add(key, value []byte) {
 		f.seen[prefix] = e
 	}
 	e.kinds[kind] = true
-	e.value = e.value || isStorage(value)
+	e.value = e.value || sure
 	f.last, f.name = e, prefix
 }
 

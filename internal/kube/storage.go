@@ -86,6 +86,14 @@ func isStorage(value []byte) bool {
 	return bytes.HasPrefix(value, []byte(protobufMagic)) || bytes.HasPrefix(value, []byte(encryptedMagic))
 }
 
+// isStorageJSON reports whether value looks like an object in JSON, which API
+// servers can be told to store. Other programs write JSON as well.
+func isStorageJSON(value []byte) bool {
+	const head = 512 // kind and apiVersion come first
+	value = value[:min(len(value), head)]
+	return len(value) > 1 && value[0] == '{' && bytes.Contains(value, []byte(`"kind"`)) && bytes.Contains(value, []byte(`"apiVersion"`))
+}
+
 // isJSONObject reports whether an object may begin with rest after its brace.
 func isJSONObject(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
