@@ -68,7 +68,11 @@ func consistencyWords(w io.Writer, c health.Consistency) {
 			fmt.Fprintf(w, "  %s: %s\n", m.Member, m.Error)
 			continue
 		}
-		fmt.Fprintf(w, "  %s: hash %08x, compacted at %d\n", m.Member, m.Hash, m.CompactRevision)
+		compacted := "never compacted"
+		if m.CompactRevision > 0 {
+			compacted = fmt.Sprintf("compacted at %d", m.CompactRevision)
+		}
+		fmt.Fprintf(w, "  %s: hash %08x, %s\n", m.Member, m.Hash, compacted)
 	}
 	for _, g := range c.Gaps {
 		fmt.Fprintf(w, "not compared: %s\n", strings.TrimPrefix(g.Member+": "+g.Reason, ": "))

@@ -152,16 +152,16 @@ func commit(m health.Member) string {
 	return percentile(m.Metrics.BackendCommit)
 }
 
-// percentile shows the sample, or what there is since the server started, each
-// with the number of events behind it.
+// percentile shows the sample and, in brackets, what there is since the server
+// started, each with the number of events behind it.
 func percentile(t *health.Timing) string {
 	switch {
 	case t == nil || t.TotalP99Seconds == nil:
 		return "-"
 	case t.SampleP99Seconds == nil:
-		return fmt.Sprintf("%.1f ms of %d", 1000**t.TotalP99Seconds, t.TotalCount)
+		return fmt.Sprintf("- (%.1f ms of %d)", 1000**t.TotalP99Seconds, t.TotalCount)
 	default:
-		return fmt.Sprintf("%.1f ms of %d (%.1f of %d)", 1000**t.SampleP99Seconds, t.SampleCount, 1000**t.TotalP99Seconds, t.TotalCount)
+		return fmt.Sprintf("%.1f ms of %d (%.1f ms of %d)", 1000**t.SampleP99Seconds, t.SampleCount, 1000**t.TotalP99Seconds, t.TotalCount)
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 // ErrDiffers means that members hold different data.
 var ErrDiffers = errors.New("the members' data differ")
 
+// ErrNotCompared means that not all members could be compared.
+var ErrNotCompared = errors.New("not all members could be compared")
+
 // Consistency is the comparison of all members' data at one revision.
 type Consistency struct {
 	Hashes
@@ -91,13 +94,13 @@ func (c Consistency) err(facts Facts) error {
 	case c.Result == HashesEqual && len(c.Gaps) == 0:
 		return nil
 	case c.Result == HashesEqual:
-		return fmt.Errorf("%w: %s could not be compared: %s", ErrUnknown, c.Gaps[0].Member, c.Gaps[0].Reason)
+		return fmt.Errorf("%w: %s: %s", ErrNotCompared, c.Gaps[0].Member, c.Gaps[0].Reason)
 	case facts.Cluster.Voters == 1 && len(c.Gaps) == 0:
 		return nil
 	case !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Reachable }):
-		return fmt.Errorf("%w: no endpoint answered", ErrUnknown)
+		return fmt.Errorf("%w: no endpoint answered", ErrNotCompared)
 	default:
-		return fmt.Errorf("%w: no two members could be compared at one revision and one compact revision", ErrUnknown)
+		return fmt.Errorf("%w: no two hashed one revision with one compact revision", ErrNotCompared)
 	}
 }
 

@@ -173,7 +173,7 @@ func (j *judge) reach() {
 			j.find(Warning, m.Label(), KindReach, "start it, or: etcdkit member remove "+m.IDHex, "%s", m.Error)
 		case m.Listed:
 			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint,
-				"look at the server's log on that host")+"; when it is lost for good: etcdkit member replace "+m.Label(),
+				"look at the server's log on that host")+" (when it is lost for good: etcdkit member replace "+m.Label()+")",
 				"no answer at %s: %s", m.Endpoint, m.Error)
 		case !m.Listed:
 			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint, "check --endpoints"),

@@ -87,7 +87,7 @@ func Judged(err error) error {
 	switch {
 	case errors.Is(err, health.ErrUnhealthy), errors.Is(err, health.ErrDiffers):
 		return cli.Verdict(err)
-	case errors.Is(err, health.ErrUnknown):
+	case errors.Is(err, health.ErrUnknown), errors.Is(err, health.ErrNotCompared):
 		return cli.CannotTell(err)
 	case errors.Is(err, health.ErrRefused), errors.Is(err, health.ErrLocked):
 		return cli.Guard(err)
