@@ -109,15 +109,17 @@ func runGet(ctx context.Context, t *tree, args []string, opts getOptions) error 
 	view := newGetView(t, opts)
 	req := etcd.RangeRequest(op)
 	req.SortOrder, req.SortTarget = pb.RangeRequest_SortOrder(sort.Order), pb.RangeRequest_SortTarget(sort.Target)
-	if etcd.Readable(req) {
+	maxRecv := t.Global.Conn.MaxRecvBytes
+	// Upstream's users who bound the message mean the one that holds it all.
+	if etcd.Readable(req) && (maxRecv == 0 || !t.upstream()) {
 		if !t.upstream() {
 			timeout = opts.stallTimeout
 		}
-		reader := etcd.Reader{Client: client, Timeout: timeout, StreamOnly: opts.stream}
+		reader := etcd.Reader{Client: client, Timeout: timeout, MaxRecvBytes: maxRecv, StreamOnly: opts.stream}
 		return view.end(reader.Read(ctx, req, view.sink()))
 	}
 	if opts.stream {
-		return view.whole(etcd.CollectStream(reqCtx, client, req))
+		return view.whole(etcd.CollectStream(reqCtx, client, req, maxRecv))
 	}
 	resp, err := client.Do(reqCtx, op)
 	return view.whole((*pb.RangeResponse)(resp.Get()), err)

@@ -44,6 +44,8 @@ type Reader struct {
 	Client *clientv3.Client
 	// Timeout bounds the wait for the next bytes, not the whole.
 	Timeout time.Duration
+	// MaxRecvBytes bounds each message of the server, 0 does not.
+	MaxRecvBytes int
 	// StreamOnly asks for RangeStream even of small ranges, and fails where the
 	// server does not have it.
 	StreamOnly bool
@@ -145,7 +147,7 @@ func (r *reading) head(ctx context.Context) error {
 	if r.req.Limit > 0 {
 		req.Limit = min(req.Limit, r.req.Limit)
 	}
-	resp, err := r.kv.Range(ctx, req, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	resp, err := r.kv.Range(ctx, req, r.atMost(math.MaxInt32))
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ func (r *reading) take(kvs []*mvccpb.KeyValue) error {
 func (r *reading) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.kv.RangeStream(ctx, r.req, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	stream, err := r.kv.RangeStream(ctx, r.req, r.atMost(math.MaxInt32))
 	if err != nil {
 		return err
 	}
@@ -223,7 +225,7 @@ func (r *reading) pages(ctx context.Context) error {
 	for r.left > 0 {
 		req := proto.Clone(r.req).(*pb.RangeRequest) //nolint:forcetypeassert // a clone is of the same type
 		req.Limit, req.RangeEnd = min(size, r.left), w.next(r.req.Key)
-		resp, err := r.kv.Range(ctx, req, grpc.MaxCallRecvMsgSize(pageLimit(size)))
+		resp, err := r.kv.Range(ctx, req, r.atMost(pageLimit(size)))
 		switch {
 		case size > 1 && tooLarge(err):
 			size = max(size/8, 1)
@@ -250,6 +252,14 @@ func (r *reading) pages(ctx context.Context) error {
 		size = r.pageSize(size)
 	}
 	return nil
+}
+
+// atMost bounds a message by the smaller of limit and the user's.
+func (r *reading) atMost(limit int) grpc.CallOption {
+	if r.MaxRecvBytes > 0 {
+		limit = min(limit, r.MaxRecvBytes)
+	}
+	return grpc.MaxCallRecvMsgSize(limit)
 }
 
 // pageLimit is how many bytes of a page of so many pairs are accepted. One pair
@@ -299,8 +309,12 @@ func (r *reading) explain(ctx context.Context, err error) error {
 }
 
 // CollectStream asks for a range by RangeStream and returns it as one response.
-func CollectStream(ctx context.Context, client *clientv3.Client, req *pb.RangeRequest) (*pb.RangeResponse, error) {
-	stream, err := clientv3.RetryKVClient(client).RangeStream(ctx, req, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+// maxRecvBytes bounds each message, 0 does not.
+func CollectStream(ctx context.Context, client *clientv3.Client, req *pb.RangeRequest, maxRecvBytes int) (*pb.RangeResponse, error) {
+	if maxRecvBytes == 0 {
+		maxRecvBytes = math.MaxInt32
+	}
+	stream, err := clientv3.RetryKVClient(client).RangeStream(ctx, req, grpc.MaxCallRecvMsgSize(maxRecvBytes))
 	if err != nil {
 		return nil, clientv3.ContextError(ctx, err)
 	}
