@@ -1,17 +1,16 @@
-//go:build bench
+//go:build bench && linux
 
 package disk_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -50,7 +49,7 @@ func predict(b *testing.B, w *tabwriter.Writer, clients int) {
 		batch := max(1, int(math.Round(float64(puts)/d.count)))
 
 		report, err := disk.Check(b.Context(), disk.Options{
-			Dir: b.TempDir(), Pattern: disk.Etcd, Jobs: batch, Rounds: 1, Duration: turnTime,
+			Dir: b.TempDir(), Pattern: disk.Etcd, Jobs: batch, Size: 300 << 20, Rounds: 1, Duration: turnTime,
 			Force: true, SkipBandwidth: true, Require: disk.Requirements{{Metric: disk.Max, Limit: 3600}},
 		})
 		if err != nil {
@@ -69,26 +68,22 @@ func predict(b *testing.B, w *tabwriter.Writer, clients int) {
 	b.ReportMetric(own/mean, fmt.Sprintf("mean/etcd's-%d", clients))
 }
 
-// load puts with so many clients for one turn, and returns how often.
+// load puts with so many clients for one turn, and returns how often. It does
+// so in a process that gives way to the server, for clients are usually on
+// other machines and take nothing of its processors.
 func load(b *testing.B, endpoint string, clients int) int64 {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), turnTime)
-	defer cancel()
-	client := etcdtest.Client(b, endpoint)
-	value := strings.Repeat("v", 2200) // with key and framing, a record of 2300 bytes
-	var puts atomic.Int64
-	var all sync.WaitGroup
-	for i := range clients {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := client.Put(ctx, fmt.Sprintf("key-%d-%d", i, puts.Load()%1000), value); err == nil {
-					puts.Add(1)
-				}
-			}
-		})
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("DISK_BENCH_LOAD=%s %d %s", endpoint, clients, turnTime))
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatalf("put: %v", err)
 	}
-	all.Wait()
-	return puts.Load()
+	puts, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil || puts == 0 {
+		b.Fatalf("put %q times: %v", out, err)
+	}
+	return puts
 }
 
 func walFsync(b *testing.B, endpoint string) *disk.Durations {

@@ -1,4 +1,4 @@
-//go:build bench
+//go:build bench && linux
 
 package disk
 
@@ -11,9 +11,15 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // pairs is how often fio and this package measure in turn.
@@ -96,15 +102,61 @@ func benchDir(b *testing.B) string {
 // names, so that every round of ours is a new process, as every one of fio's is.
 const roundVariable = "DISK_BENCH_ROUND"
 
+// loadVariable makes it put to an etcd: "ENDPOINT CLIENTS TIME".
+const loadVariable = "DISK_BENCH_LOAD"
+
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(roundVariable); dir != "" {
-		if err := printRound(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch dir, load := os.Getenv(roundVariable), os.Getenv(loadVariable); {
+	case dir != "":
+		err = printRound(dir)
+	case load != "":
+		err = printLoad(load)
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// printLoad puts as loadVariable says, and prints how often.
+func printLoad(what string) error {
+	var endpoint, length string
+	var clients int
+	if _, err := fmt.Sscan(what, &endpoint, &clients, &length); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(length)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10); err != nil {
+		return err
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	value := strings.Repeat("v", 2200) // with key and framing, a record of 2300 bytes
+	var puts atomic.Int64
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := client.Put(ctx, fmt.Sprintf("key-%d-%d", i, puts.Load()%1000), value); err == nil {
+					puts.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	fmt.Println(puts.Load())
+	return nil
 }
 
 // printRound measures one round as fio does: no warm-up, no limit.

@@ -65,7 +65,7 @@ func TestNothingStaysBehind(t *testing.T) {
 		"with several writers":    func(o *disk.Options) { o.Jobs = 3 },
 		"with O_DSYNC":            func(o *disk.Options) { o.ODSync = true },
 		"with etcd's log":         func(o *disk.Options) { o.Pattern, o.Rounds = disk.WAL, 1 },
-		"with batches":            func(o *disk.Options) { o.Pattern, o.Rounds, o.Jobs = disk.WAL, 1, 10 },
+		"with batches":            func(o *disk.Options) { o.Pattern, o.Rounds, o.Jobs, o.Size = disk.WAL, 1, 10, 10*o.Size },
 		"as a member":             func(o *disk.Options) { o.Pattern, o.Rounds = disk.Etcd, 1 },
 		"with bulk data":          func(o *disk.Options) { bulk(o, disk.Sequential) },
 		"at random":               func(o *disk.Options) { bulk(o, disk.Random) },

@@ -42,7 +42,7 @@ func (p Pattern) syncs() bool { return p != Sequential && p != Random }
 type Options struct {
 	Dir      string
 	Pattern  Pattern       // "" means Fio
-	Size     int64         // bytes that a writer writes in one round
+	Size     int64         // bytes that one round writes to a file
 	Block    int           // bytes in one write
 	Rounds   int           // measured rounds; a warm-up comes before them
 	Duration time.Duration // the longest that one round may take
@@ -135,8 +135,8 @@ func (o Options) validate() error {
 		}
 	}
 	switch {
-	case int64(o.Block) > o.Size:
-		return fmt.Errorf("%w: a block of %d bytes does not fit in a size of %d", ErrOptions, o.Block, o.Size)
+	case o.perSync() > o.Size:
+		return fmt.Errorf("%w: a write of %d bytes does not fit in a size of %d", ErrOptions, o.perSync(), o.Size)
 	case !o.Pattern.syncs() && (o.Jobs > 1 || o.ODSync):
 		return fmt.Errorf("%w: pattern %s has one writer and syncs now and then; jobs and O_DSYNC are for those that sync after each write", ErrOptions, o.Pattern)
 	case o.Gentle && (o.Pattern != Fio || o.Jobs > 1):
@@ -150,15 +150,22 @@ func (o Options) validate() error {
 // keepsLog reports whether the pattern writes etcd's log, in one file at a time.
 func (p Pattern) keepsLog() bool { return p == WAL || p == Etcd }
 
+// roundBytes is how many bytes a whole round writes.
+func (o Options) roundBytes() int64 {
+	if o.Pattern.keepsLog() {
+		return o.Size
+	}
+	return o.Size * int64(o.Jobs)
+}
+
 // space is how many bytes a round may take on the disk.
 func (o Options) space() int64 {
-	need := o.Size * int64(o.Jobs)
+	need := o.roundBytes()
 	if o.Pattern.keepsLog() {
 		need += segments()
 	}
 	if o.Pattern == Etcd {
-		need *= 2
-		need += filled // the same data again, in the database
+		need += o.Size + filled // the same data again, in the database
 	}
 	return need
 }
@@ -174,5 +181,13 @@ func (p Pattern) begin() func(context.Context, Options, Filesystem) (round, erro
 	return beginFiles
 }
 
-// writes is how many writes one writer makes in a whole round.
-func (o Options) writes() int64 { return o.Size / int64(o.Block) }
+// perSync is how many bytes one sync brings to the disk.
+func (o Options) perSync() int64 {
+	if o.Pattern.keepsLog() {
+		return int64(o.Block) * int64(o.Jobs)
+	}
+	return int64(o.Block)
+}
+
+// writes is how many times one writer syncs in a whole round.
+func (o Options) writes() int64 { return o.Size / o.perSync() }

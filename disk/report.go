@@ -109,7 +109,7 @@ func (r *Report) measure(ctx context.Context, opts Options) error {
 // measureSyncs runs the warm-up and the rounds of a pattern that syncs.
 func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
 	all := newHistogram()
-	perRound := opts.writes() * int64(opts.Block) * int64(opts.Jobs)
+	perRound := opts.roundBytes()
 	for i := range opts.Rounds + 1 {
 		longest := opts.Duration
 		if i == 0 {
@@ -118,7 +118,7 @@ func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
 		measured, sync, err := r.round(ctx, opts, pace{
 			writes: opts.writes(), longest: longest, gentle: opts.Gentle,
 			tell: func(done int64) {
-				opts.Progress(perRound*int64(i)+done*int64(opts.Block*opts.Jobs), perRound*int64(opts.Rounds+1))
+				opts.Progress(perRound*int64(i)+done*perRound/opts.writes(), perRound*int64(opts.Rounds+1))
 			},
 		})
 		if err != nil {
@@ -154,16 +154,12 @@ func (r *Report) round(ctx context.Context, opts Options, p pace) (Round, *hdrhi
 	if err != nil {
 		return Round{}, nil, err
 	}
-	perSync, writers := int64(opts.Block), int64(opts.Jobs)
-	if opts.Pattern.keepsLog() {
-		perSync, writers = perSync*writers, 1
-	}
-	measured, sync := merge(recorders, perSync, p.gentle)
+	measured, sync := merge(recorders, opts.perSync(), p.gentle)
 	if took := recorders[0].stopped; took > 0 {
 		r.stopped = true
 		r.addWarning("stopped", "%s", tooSlow(took))
 	}
-	measured.Complete = sync.TotalCount() == opts.writes()*writers
+	measured.Complete = sync.TotalCount() == opts.writes()*int64(len(recorders))
 	if prepared.commits != nil {
 		commits := latencyOf(prepared.commits)
 		measured.Commit = &commits
