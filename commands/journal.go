@@ -15,7 +15,7 @@ func mutating() map[string]int {
 	return map[string]int{
 		"put": 1, "del": 2, "txn": 0, "compaction": 1, "make-mirror": 0,
 		"lease grant": 1, "lease revoke": 1,
-		"defrag": 0, "defrag-all": 0, "alarm disarm": 0, "alarm recover": 0,
+		"defrag": 0, "defrag-all": 0, "alarm disarm": 0, "check perf": 0, "check datascale": 0, "alarm recover": 0,
 		"member add": 1, "member remove": 1, "member update": 1, "member promote": 1, "member replace": 1,
 		"move-leader": 1, "downgrade enable": 1, "downgrade cancel": 0,
 		"auth enable": 0, "auth disable": 0,
