@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,9 @@ func (d *dbFile) with(ctx context.Context, path string, fn func(f *snapshot.File
 	}
 	err = fn(f, update)
 	done()
+	if errors.Is(err, syscall.EPIPE) {
+		return &cli.ChildExit{Code: 128 + int(syscall.SIGPIPE)} // as if the signal had ended us: the reader has seen enough
+	}
 	return utl.Judged(err)
 }
 
