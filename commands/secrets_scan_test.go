@@ -15,6 +15,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/kmsplugin"
+	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 	"github.com/etcdkit/etcdkit/secrets"
 )
 
@@ -159,8 +160,14 @@ func TestSecretsScanOfBackups(t *testing.T) {
 	repo, scratch := filepath.Join(dir, "repo")+"/", t.TempDir()
 	env := cli.System()
 	env.Out, env.Err, env.Environ = io.Discard, io.Discard, []string{"XDG_STATE_HOME=" + dir}
-	if code := commands.Main(t.Context(), []string{"etcdkit", "--endpoints", c.Endpoints()[0], "snapshot", "save", repo, "--compress", "zstd", "--encrypt-to", identity.Recipient().String()}, env); code != 0 {
-		t.Fatalf("save: exit code %d", code)
+	server := s3test.Start(t, s3test.Options{})
+	server.Setenv(t)
+	bucket := "s3://" + server.Bucket(t) + "/etcd/"
+	for _, target := range [][]string{{repo}, {bucket, "--s3-endpoint", server.URL, "--s3-region", s3test.Region}} {
+		args := append([]string{"etcdkit", "--endpoints", c.Endpoints()[0], "snapshot", "save", "--compress", "zstd", "--encrypt-to", identity.Recipient().String()}, target...)
+		if code := commands.Main(t.Context(), args, env); code != 0 {
+			t.Fatalf("save to %s: exit code %d", target[0], code)
+		}
 	}
 	files, err := filepath.Glob(repo + "*/*.age")
 	if err != nil || len(files) != 1 {
@@ -171,11 +178,12 @@ func TestSecretsScanOfBackups(t *testing.T) {
 		code int
 		out  string
 	}{
-		"the latest of a repository": {[]string{repo, "--identity", key}, 3, "secrets demo/a"},
-		"without the slash":          {[]string{strings.TrimSuffix(repo, "/"), "--identity", key}, 3, "secrets demo/a"},
-		"a file of it":               {[]string{files[0], "--identity", key}, 3, "secrets demo/a"},
-		"without the identity":       {[]string{repo}, 4, ""},
-		"a bucket that is not there": {[]string{"@none"}, 2, ""},
+		"the latest of a repository":          {[]string{repo, "--identity", key}, 3, "secrets demo/a"},
+		"without the slash":                   {[]string{strings.TrimSuffix(repo, "/"), "--identity", key}, 3, "secrets demo/a"},
+		"a file of it":                        {[]string{files[0], "--identity", key}, 3, "secrets demo/a"},
+		"without the identity":                {[]string{repo}, 4, ""},
+		"a bucket":                            {[]string{bucket, "--identity", key, "--s3-endpoint", server.URL, "--s3-region", s3test.Region}, 3, "secrets demo/a"},
+		"a repository that is not configured": {[]string{"@none"}, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := secretsScan(t, append(tc.args, "--scratch", scratch)...)
