@@ -16,6 +16,10 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
+// readAhead is how much a server may send before it was read. A few messages of
+// a stream fit, so that the server prepares the next ones meanwhile.
+const readAhead = 8 << 20
+
 // Config is how to reach a cluster.
 type Config struct {
 	Endpoints []string
@@ -81,6 +85,7 @@ func (c Config) Client() (clientv3.Config, error) {
 		return clientv3.Config{}, err
 	}
 	cfg.Logger = log
+	cfg.DialOptions = append(cfg.DialOptions, grpc.WithInitialWindowSize(readAhead), grpc.WithInitialConnWindowSize(readAhead))
 	if c.FailFast {
 		f := new(failFast)
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(f.unary), grpc.WithChainStreamInterceptor(f.stream))
