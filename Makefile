@@ -45,7 +45,7 @@ bench: build reference ## measure, side by side with upstream's programs
 
 .PHONY: lint
 lint: ## run the linters
-	$(LINT) run $(PKG)
+	$(LINT) run --allow-parallel-runners $(PKG)
 
 .PHONY: fmt
 fmt: ## format the code
