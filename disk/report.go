@@ -124,6 +124,7 @@ func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
 		if err != nil {
 			return err
 		}
+		settle(ctx, opts.Dir)
 		if i == 0 && !r.stopped {
 			continue
 		}

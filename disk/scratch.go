@@ -197,6 +197,19 @@ func writeAndSync(f file, next func() []byte, odsync bool) operation {
 	}
 }
 
+// settleTime is enough for a disk to take in that some 100 MB are free again.
+const settleTime = 200 * time.Millisecond
+
+// settle makes the filesystem free what a round has removed, so that the next
+// one does not pay for it: freeing may mean to discard the blocks on the disk.
+func settle(ctx context.Context, dir string) {
+	if f, err := os.Open(dir); err == nil {
+		_ = f.Sync() // some systems cannot sync a folder
+		_ = f.Close()
+	}
+	rest(ctx, settleTime)
+}
+
 // joinEnd runs end and adds its error to err.
 func joinEnd(err error, end func() error) error {
 	if endErr := end(); endErr != nil {
