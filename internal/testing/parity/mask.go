@@ -78,6 +78,9 @@ func (m mask) stderr(text string) string {
 		if console.MatchString(line) {
 			continue // etcdutl's log: what its packages do, by file and line
 		}
+		if strings.Contains(line, "during lease keep alive loop") {
+			continue // logged by whichever goroutine is faster than the end of the process
+		}
 		if logLine, ok := plainLog(line); ok {
 			line = m.apply(logLine)
 			if logged[line] {
