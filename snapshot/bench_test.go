@@ -86,7 +86,7 @@ func BenchmarkSave(b *testing.B) {
 	bare := &contender{name: "bare pipe, clientv3 to minio-go", command: func(int) *exec.Cmd {
 		return command(append(env, envVictim+"="+barePipe, envEtcd+"="+etcd.Endpoint, envS3+"="+server.URL, envURL+"="+bucket), os.Args[0])
 	}}
-	file := &contender{name: "etcdctl snapshot save FILE", command: func(round int) *exec.Cmd {
+	file := &contender{name: "etcdctl snapshot save FILE", command: func(int) *exec.Cmd {
 		return command(env, reference.Path(b, reference.Etcdctl), "--endpoints", etcd.Endpoint, "snapshot", "save", filepath.Join(dir, "upstream.db"))
 	}}
 	all := []*contender{ours, bare, file}
