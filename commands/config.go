@@ -109,6 +109,9 @@ func runConfigValidate(a *app.App, args []string) error {
 	if err := file.Validate(a.Env); err != nil {
 		return cli.Usage(err)
 	}
+	if err := checkRepositories(file); err != nil {
+		return err
+	}
 	return a.Print(output.Result{
 		JSON: map[string]any{"file": path, "valid": true},
 		Simple: func(w io.Writer) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -72,7 +73,7 @@ func repositoryKeys() map[string]string {
 		"insecureskipverify": "s3-insecure-skip-verify", "checksum": "s3-checksum", "sse": "s3-sse", "profile": "s3-profile",
 		"proxy": "s3-proxy", "encryptto": "encrypt-to", "identity": "identity",
 		"keeplast": "keep-last", "keephourly": "keep-hourly", "keepdaily": "keep-daily", "keepweekly": "keep-weekly",
-		"keepmonthly": "keep-monthly", "keepyearly": "keep-yearly", "keepwithin": "keep-within", "maxsize": "max-size",
+		"keepmonthly": "keep-monthly", "keepyearly": "keep-yearly", "keepwithin": "keep-within", "maxsize": "max-size", "keepbymember": "keep-by-member", "retryfor": "s3-retry-for",
 	}
 }
 
@@ -102,7 +103,7 @@ func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) 
 		}
 		flag, known := keys[key]
 		if !known {
-			return "", cli.Usage(hint.With(fmt.Errorf("repository @%s: unknown key %q", name, key), "the keys are url, %s", strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
+			return "", unknownKey(name, key)
 		}
 		if err := f.fill(prefix+flag, settings[key]); err != nil {
 			return "", cli.Usage(fmt.Errorf("repository @%s: %s: %w", name, key, err))
@@ -112,6 +113,28 @@ func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) 
 		return "", cli.Usagef("repository @%s has no url", name)
 	}
 	return strings.TrimSuffix(url, "/") + "/" + below, nil
+}
+
+func unknownKey(name, key string) error {
+	return cli.Usage(hint.With(fmt.Errorf("repository @%s: unknown key %q", name, key), "the keys are url, %s",
+		strings.Join(slices.Sorted(maps.Keys(repositoryKeys())), ", ")))
+}
+
+// checkRepositories refuses what locate would refuse when a repository is used.
+func checkRepositories(file *config.File) error {
+	keys := repositoryKeys()
+	for _, name := range slices.Sorted(maps.Keys(file.Repositories)) {
+		settings := file.Repositories[name]
+		for _, key := range slices.Sorted(maps.Keys(settings)) {
+			if _, known := keys[key]; !known && key != "url" {
+				return unknownKey(name, key)
+			}
+		}
+		if fmt.Sprint(settings["url"]) == "" || settings["url"] == nil {
+			return cli.Usagef("repository @%s has no url", name)
+		}
+	}
+	return nil
 }
 
 // fill sets a flag that still has its default. One that the command does not
@@ -220,13 +243,5 @@ func (f *repoFlags) recipients() ([]age.Recipient, error) {
 	return all, nil
 }
 
-// stateDir is where runs leave their files.
-func stateDir(a *app.App) string {
-	switch dir, home := a.Getenv("XDG_STATE_HOME"), a.Getenv("HOME"); {
-	case dir != "":
-		return dir + "/etcdkit/runs"
-	case home != "" && home != "/":
-		return home + "/.local/state/etcdkit/runs"
-	}
-	return "/var/lib/etcdkit/runs"
-}
+// runsDir is where runs leave their files.
+func runsDir(a *app.App) string { return filepath.Join(a.StateDir(), "runs") }

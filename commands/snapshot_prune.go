@@ -44,7 +44,7 @@ Exit codes: 0 pruned; 1 failed; 2 wrong usage or configuration.`,
 			if err != nil {
 				return err
 			}
-			opts.Runs, opts.StaleAfter = snapshot.Runs{Dir: stateDir(a)}, time.Duration(stale)
+			opts.Runs, opts.StaleAfter = snapshot.Runs{Dir: runsDir(a)}, time.Duration(stale)
 			pruned, err := snapshot.Prune(ctx, repo, opts)
 			if pruned != nil {
 				err = errors.Join(a.Print(prunedResult(pruned)), err)

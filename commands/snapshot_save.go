@@ -149,7 +149,7 @@ func (f *saveFlags) options(a *app.App) (snapshot.SaveOptions, error) {
 		}
 	}
 	opts.LimitUpload, opts.PartSize = int64(f.limit), int64(f.partSize)
-	opts.StaleAfter, opts.Runs = time.Duration(f.stale), snapshot.Runs{Dir: stateDir(a)}
+	opts.StaleAfter, opts.Runs = time.Duration(f.stale), snapshot.Runs{Dir: runsDir(a)}
 	opts.Host, _ = os.Hostname()
 	opts.Now, opts.ToolVersion = a.Now, toolversion.String()
 	return opts, nil
@@ -223,7 +223,7 @@ func (f *saveFlags) prune(ctx context.Context, a *app.App, target string, policy
 	}
 	return snapshot.Prune(ctx, repo, snapshot.PruneOptions{
 		Policy: policy, Cluster: saved.Manifest.ClusterID, Lineage: saved.Manifest.Lineage,
-		Runs: snapshot.Runs{Dir: stateDir(a)}, StaleAfter: time.Duration(f.stale), Now: a.Now,
+		Runs: snapshot.Runs{Dir: runsDir(a)}, StaleAfter: time.Duration(f.stale), Now: a.Now,
 	})
 }
 

@@ -34,11 +34,7 @@ func (a *App) note(cmd *cobra.Command, args []string) func(error) {
 	if mark == "" || a.Dialect != cli.Native || a.Global.NoJournal || dryRun(cmd) {
 		return func(error) {}
 	}
-	dir, err := a.StateDir()
-	if err != nil {
-		a.Warn("%v", err)
-		return func(error) {}
-	}
+	dir := a.StateDir()
 	n, _ := strconv.Atoi(mark)
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails

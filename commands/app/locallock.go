@@ -17,10 +17,7 @@ import (
 type fileLock struct{ file *fileutil.LockedFile }
 
 func (a *App) localLock() (health.Lock, error) {
-	dir, err := a.StateDir()
-	if err != nil {
-		return nil, err
-	}
+	dir := a.StateDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("take local lock: %w", err)
 	}

@@ -1,22 +1,23 @@
 package cli
 
-import (
-	"errors"
-	"path/filepath"
-)
+import "path/filepath"
 
-// StateDir returns where etcdkit keeps what must outlive a run: its journal and
-// its locks. The folder may not exist yet.
-func (e *Env) StateDir() (string, error) {
+// systemState is where a process without a home keeps its state, as under
+// systemd or in a container.
+const systemState = "/var/lib/etcdkit"
+
+// StateDir returns where etcdkit keeps what must outlive a run: its journal, its
+// locks and the files of its runs. The folder may not exist yet.
+func (e *Env) StateDir() string {
 	if dir := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "etcdkit"), nil
+		return filepath.Join(dir, "etcdkit")
 	}
 	home := e.Getenv("HOME")
 	if home == "" {
 		home = e.Getenv("USERPROFILE")
 	}
-	if home == "" {
-		return "", errors.New("find the state folder: neither XDG_STATE_HOME nor HOME is set")
+	if home == "" || home == "/" {
+		return systemState
 	}
-	return filepath.Join(home, ".local", "state", "etcdkit"), nil
+	return filepath.Join(home, ".local", "state", "etcdkit")
 }
