@@ -119,7 +119,7 @@ func (r *run) plan(ctx context.Context) (Facts, error) {
 	if r.opts.Compact {
 		plan = slices.Insert(plan, 0, compaction(facts, r.opts.Keep))
 	}
-	r.out.Plan = append(r.out.Plan, plan...)
+	r.out.Plan = append([]Action{}, plan...)
 	return facts, err
 }
 

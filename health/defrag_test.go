@@ -129,6 +129,44 @@ func TestOnlyOneMaintenanceAtATime(t *testing.T) {
 	}
 }
 
+// A compaction cannot be taken back, so that what speaks against the
+// defragmentation is heard before it.
+func TestCompactWaitsForTheLockAndTheRefusals(t *testing.T) {
+	t.Parallel()
+	cluster := start(t, 1, nil)
+	client := connect(t, cluster.Endpoints()...)
+	for range 10 {
+		put(t, client, "a", "1")
+	}
+	tools := toolsFor(t, cluster)
+	opts := health.DefragOptions{Compact: true, Keep: 1, Members: []string{"m9"}}
+	if out, err := health.Defrag(t.Context(), tools, cluster.Endpoints(), opts); !errors.Is(err, health.ErrNoMember) || len(out.Steps) != 0 {
+		t.Errorf("an unknown member: %v, steps %s; want ErrNoMember and no step", err, done(out))
+	}
+	held, err := tools.Lock(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts = health.DefragOptions{Compact: true, Keep: 1, All: true}
+	if out, err := health.Defrag(t.Context(), tools, cluster.Endpoints(), opts); !errors.Is(err, health.ErrLocked) || len(out.Steps) != 0 {
+		t.Errorf("with the lock held: %v, steps %s; want ErrLocked and no step", err, done(out))
+	}
+	if _, err := client.Get(t.Context(), "a", clientv3.WithRev(3)); err != nil {
+		t.Errorf("history is gone: %v", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := health.Defrag(t.Context(), tools, cluster.Endpoints(), opts)
+	if err != nil || done(out) != "compact, defrag m1" {
+		t.Errorf("%v, steps %s; want compact, defrag m1", err, done(out))
+	}
+	left, err := client.Get(t.Context(), "etcdkit/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || left.Count != 0 {
+		t.Errorf("%d keys of ours left, %v", left.Count, err)
+	}
+}
+
 func TestASignalStopsBeforeTheNextMemberAndGivesTheLockBack(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, 3, nil)

@@ -214,18 +214,47 @@ func newestRevision(facts Facts) (rev int64) {
 // compaction freed: it does so with the next write that it commits.
 const settleTime = time.Second
 
-// compactFirst compacts before the plan is made, for it changes what is worth
-// a defragmentation. Taking the lock is the write that makes the servers count.
+// settleKey is written and deleted to make the servers count.
+const settleKey = "etcdkit/compacted"
+
+// compactFirst compacts before the plan that counts is made, for it changes
+// what is worth a defragmentation. What speaks against that plan already now
+// is heard before: a compaction cannot be taken back.
 func (r *run) compactFirst(ctx context.Context) error {
-	facts, err := r.look(ctx)
+	facts, err := r.plan(ctx)
 	if err != nil {
+		if r.tools.Planned != nil {
+			r.tools.Planned(r.out.Plan)
+		}
+		return err
+	}
+	if err := r.takeLock(ctx, facts); err != nil {
+		return err
+	}
+	if err := r.idle(ctx, r.out.Plan); err != nil {
+		return err
+	}
+	if err := r.mayGoOn(ctx); err != nil {
 		return err
 	}
 	if err := r.do(actionCompact, "", func() (string, error) { return r.compact(ctx, facts) }); err != nil {
 		return err
 	}
-	if err := r.takeLock(ctx, facts); err != nil {
+	return r.settle(ctx, facts)
+}
+
+// settle waits until the servers have counted what a compaction freed. Where
+// the write fails, the counts are those of before, which harms nothing.
+func (r *run) settle(ctx context.Context, facts Facts) error {
+	client, err := r.anyOf(ctx, facts)
+	if err != nil {
 		return err
+	}
+	defer func() { _ = client.Close() }()
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), defaultTimeout)
+	defer cancel()
+	if _, err := client.Put(writing, settleKey, ""); err == nil {
+		_, _ = client.Delete(writing, settleKey)
 	}
 	return r.wait(ctx, settleTime)
 }

@@ -45,7 +45,9 @@ type etcdLock struct {
 // longest pause expected, for while a member defragments its lease renewals
 // may wait.
 func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Lock, error) {
-	grant, err := client.Grant(ctx, int64(ttl.Seconds()))
+	grant, err := within(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return client.Grant(ctx, int64(ttl.Seconds()))
+	})
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return nil, fmt.Errorf("take lock: %w: %w", ErrNoLease, err)
@@ -59,7 +61,7 @@ func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
 	l := &etcdLock{session, concurrency.NewMutex(session, LockKey)}
-	if err := l.mutex.TryLock(ctx); err != nil {
+	if _, err := within(ctx, func(ctx context.Context) (any, error) { return nil, l.mutex.TryLock(ctx) }); err != nil {
 		_ = l.closeSession(ctx)
 		switch {
 		case errors.Is(err, concurrency.ErrLocked):
@@ -72,8 +74,18 @@ func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration
 	return l, nil
 }
 
+// within bounds one request, which has no other bound: a member without quorum
+// would keep it forever.
+func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	return ask(ctx)
+}
+
 // locked says how long the lock may still be held by a client that was killed.
 func locked(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
 	err := fmt.Errorf("%w, under the key %s/", ErrLocked, LockKey)
 	first := append(clientv3.WithFirstCreate(), clientv3.WithPrefix())
 	if resp, getErr := client.Get(ctx, LockKey+"/", first...); getErr == nil && len(resp.Kvs) > 0 {

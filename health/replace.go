@@ -156,8 +156,27 @@ func (r *replacement) find(ctx context.Context) (Facts, error) {
 	case r.old == nil:
 		return facts, fmt.Errorf("%w %q in the cluster", ErrNoMember, r.opts.Old)
 	}
+	if err := r.unclaimed(facts); err != nil {
+		return facts, err
+	}
 	r.note = note{Old: r.opts.Old, OldID: r.old.IDHex, OldName: r.old.Name, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
 	return facts, nil
+}
+
+// unclaimed refuses peer URLs of a member that is neither the old one nor could
+// be the new one, added before: it would be taken for the new one, and the
+// cluster would end a member short.
+func (r *replacement) unclaimed(facts Facts) error {
+	for _, m := range facts.Members {
+		if !m.Listed || r.isOld(m) || !sharesURL(m.PeerURLs, r.opts.PeerURLs) {
+			continue
+		}
+		if !m.Learner || m.Name != "" && m.Name != r.opts.Name {
+			return hint.With(fmt.Errorf("%w: peer URL %s belongs to member %s", ErrRefused, strings.Join(r.opts.PeerURLs, ","), m.Label()),
+				"give the peer URL of the new member with --peer-urls")
+		}
+	}
+	return nil
 }
 
 // isOld recognizes the old member: once it is known by its id alone, for the

@@ -167,6 +167,11 @@ func TestReplaceRefuses(t *testing.T) {
 	if _, err := health.Replace(t.Context(), toolsFor(t, cluster), cluster.Endpoints(), opts); !errors.Is(err, health.ErrNoMember) {
 		t.Errorf("an unknown member: %v, want ErrNoMember", err)
 	}
+	opts.Old, opts.PeerURLs = "m1", []string{cluster.Members[1].PeerURL()}
+	out, err := health.Replace(t.Context(), toolsFor(t, cluster), cluster.Endpoints(), opts)
+	if !errors.Is(err, health.ErrRefused) || !strings.Contains(err.Error(), "belongs to member m2") || len(out.Plan)+len(out.Steps) != 0 {
+		t.Errorf("the peer URL of another member: %v, plan %v; want a refusal that names it", err, out.Plan)
+	}
 	cluster.Members[0].Stop()
 	leader(t, cluster)
 	opts.Old, opts.PeerURLs = "m2", []string{cluster.Members[1].PeerURL()}
