@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
 	"github.com/etcdkit/etcdkit/internal/embedded"
 )
 
@@ -35,11 +37,13 @@ func (v *Verification) drill(ctx context.Context, from *scratch, opts VerifyOpti
 		InitialCluster: drillMember + "=" + drillPeer, Now: opts.Now, Progress: opts.Progress,
 	})
 	switch {
-	case errors.Is(err, ErrNoSpace) || ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return errors.Join(err, context.Cause(ctx))
-	case err != nil:
+	case spoiled(err):
 		v.add("restore", ResultBad, err.Error(), opts.Now().Sub(start))
 		return nil
+	case err != nil:
+		return fmt.Errorf("restore %s for the drill: %w", v.Name, err)
 	}
 	v.add("restore", ResultOK, "", opts.Now().Sub(start))
 
@@ -51,23 +55,23 @@ func (v *Verification) drill(ctx context.Context, from *scratch, opts VerifyOpti
 		return errors.Join(err, context.Cause(ctx))
 	}
 	if err != nil {
-		v.add("boot", ResultBad, err.Error(), opts.Now().Sub(start))
-		return nil
+		return fmt.Errorf("boot an etcd on %s: %w", v.Name, err) // for want of a port, of time: not known to be the backup
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	v.add("boot", ResultOK, "", opts.Now().Sub(start))
-	v.compare(ctx, cluster.Members[0], opts)
-	return nil
+	return v.compare(ctx, cluster.Members[0], opts)
 }
 
 // compare holds what a booted member serves against what the file says.
-func (v *Verification) compare(ctx context.Context, m *embedded.Member, opts VerifyOptions) {
+func (v *Verification) compare(ctx context.Context, m *embedded.Member, opts VerifyOptions) error {
 	start := opts.Now()
 	state, err := m.StateAt(ctx, v.Revision)
 	took := opts.Now().Sub(start)
 	switch {
+	case errors.Is(err, mvcc.ErrFutureRev), errors.Is(err, mvcc.ErrCompacted):
+		v.add("serve", ResultBad, fmt.Sprintf("etcd does not serve revision %d: %v", v.Revision, err), took)
 	case err != nil:
-		v.add("serve", ResultBad, err.Error(), took)
+		return fmt.Errorf("read what an etcd on %s serves: %w", v.Name, err)
 	case state.Keys != *v.Keys:
 		v.add("serve", ResultBad, fmt.Sprintf("etcd serves %d keys, the file has %d", state.Keys, *v.Keys), took)
 	case state.Hash != *v.HashKV || state.CompactRevision != *v.CompactRevision:
@@ -77,4 +81,5 @@ func (v *Verification) compare(ctx context.Context, m *embedded.Member, opts Ver
 		v.Level = LevelRestored
 		v.add("serve", ResultOK, fmt.Sprintf("%d keys at revision %d, the same hash", state.Keys, v.Revision), took)
 	}
+	return nil
 }

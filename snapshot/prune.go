@@ -88,26 +88,36 @@ func (o PruneOptions) decide(all []*Backup, cluster string) []*Decision {
 	return append(decisions, o.Split(inside, o.Now())...)
 }
 
-// respectLocks keeps what its store protects.
+// respectLocks keeps what its store protects, be it the data or the manifest.
 func (p *Pruned) respectLocks(ctx context.Context, repo store.Store, now time.Time) error {
 	for _, d := range p.Decisions {
 		if d.Keep {
 			continue
 		}
-		lock, err := repo.Locked(ctx, d.Backup.key(d.Backup.Name+manifestSuffix))
-		if err != nil {
-			return fmt.Errorf("prune: %w", err)
-		}
-		switch {
-		case lock.LegalHold:
-			d.Reasons = nil
-			d.keep("under legal hold")
-		case lock.Active(now):
-			d.Reasons = nil
-			d.keep("locked until " + lock.Until.UTC().Format(time.RFC3339))
+		for _, name := range []string{d.Backup.Name + manifestSuffix, d.Backup.Data} {
+			lock, err := repo.Locked(ctx, d.Backup.key(name))
+			if err != nil && !errors.Is(err, store.ErrNotExist) {
+				return fmt.Errorf("prune: %w", err)
+			}
+			if reason := locked(lock, now); reason != "" {
+				d.Reasons = nil
+				d.keep(reason)
+				break
+			}
 		}
 	}
 	return nil
+}
+
+// locked says how a lock protects its object, "" if it does not.
+func locked(lock store.Lock, now time.Time) string {
+	switch {
+	case lock.LegalHold:
+		return "under legal hold"
+	case lock.Active(now):
+		return "locked until " + lock.Until.UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // delete removes what is not kept: the manifest first, so that nothing claims

@@ -165,8 +165,8 @@ func copyHashed(ctx context.Context, f *os.File, src RestoreSource, progress fun
 		defer close(written)
 		for {
 			b := <-free
-			n, err := io.ReadFull(src.Reader, b)
-			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			n, ended, err := readPiece(src.Reader, b)
+			if err != nil {
 				return fmt.Errorf("read %s: %w", src.Name, err)
 			}
 			if ctx.Err() != nil {
@@ -181,13 +181,29 @@ func copyHashed(ctx context.Context, f *os.File, src RestoreSource, progress fun
 			}
 			size += int64(n)
 			progress(size, src.Size)
-			if err != nil {
+			if ended {
 				return nil
 			}
 		}
 	})
 	err := g.Wait()
 	return s, size, err
+}
+
+// readPiece fills b and reports whether the source ended. io.ReadFull would
+// not do: it tells the same of a source that ended and of one that was cut.
+func readPiece(r io.Reader, b []byte) (n int, ended bool, err error) {
+	for n < len(b) {
+		m, err := r.Read(b[n:])
+		n += m
+		if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
 }
 
 // copySum hashes a snapshot whose end is not known before it comes: the last bytes

@@ -164,8 +164,6 @@ func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put 
 	m.Name = baseName(start, c.status.Header.GetMemberId(), run)
 	m.Data = m.Name + opts.ending()
 
-	ctx, cancel := context.WithTimeoutCause(ctx, opts.MaxDuration, ErrTooLong)
-	defer cancel()
 	plain, err := c.stream(ctx, opts, m, put)
 	if err != nil {
 		return nil, err
@@ -180,7 +178,10 @@ func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put 
 
 // stream runs the snapshot through the codec into put.
 func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, put sink) (*checked, error) {
-	streamCtx, cancel := context.WithCancelCause(ctx)
+	// Only the stream is bounded: an upload from a stage may take longer.
+	bounded, stop := context.WithTimeoutCause(ctx, opts.MaxDuration, ErrTooLong)
+	defer stop()
+	streamCtx, cancel := context.WithCancelCause(bounded)
 	defer cancel(nil)
 	opening := time.AfterFunc(opts.StallTimeout, func() { cancel(ErrStalled) })
 	recv, err := c.open(streamCtx)

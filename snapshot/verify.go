@@ -85,9 +85,13 @@ func (v *Verification) add(name string, r Result, detail string, took time.Durat
 	v.Checks = append(v.Checks, Check{Name: name, Result: r, Detail: detail, TookSeconds: took.Seconds()})
 }
 
-// close sums the checks up: bad beats unknown, unknown beats ok.
+// close sums the checks up: bad beats unknown, unknown beats ok. Nothing
+// checked is nothing known.
 func (v *Verification) close() *Verification {
 	v.Result = ResultOK
+	if len(v.Checks) == 0 {
+		v.Result = ResultUnknown
+	}
 	for _, c := range v.Checks {
 		if c.Result == ResultBad || (c.Result == ResultUnknown && v.Result == ResultOK) {
 			v.Result = c.Result
@@ -141,6 +145,9 @@ func (v *Verification) checkBytes(ctx context.Context, s subject, opts VerifyOpt
 	}
 	v.checkStored(s.manifest, stored, opts.Now().Sub(start))
 	if opts.Level == LevelStored {
+		if s.manifest == nil {
+			v.add("stored", ResultUnknown, "there is no manifest to hold the stored bytes against", opts.Now().Sub(start))
+		}
 		return false, nil
 	}
 	if errors.Is(decodeErr, ErrNoIdentity) {
@@ -217,9 +224,12 @@ func (v *Verification) checkSnapshot(m *Manifest, plain *checked, err error, too
 func (v *Verification) checkDatabase(ctx context.Context, m *Manifest, opts VerifyOptions, in *scratch) error {
 	start := opts.Now()
 	db, err := mvccdb.Open(in.file, in.size)
-	if err != nil {
+	switch {
+	case spoiled(err):
 		v.add("decoded", ResultBad, err.Error(), opts.Now().Sub(start))
 		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", v.Name, err)
 	}
 	report, err := db.Check(ctx, mvccdb.CheckOptions{SkipTrailer: true, Progress: opts.Progress})
 	if err != nil {
@@ -239,6 +249,15 @@ func (v *Verification) checkDatabase(ctx context.Context, m *Manifest, opts Veri
 	v.add("decoded", ResultOK, fmt.Sprintf("%d revisions of %d keys up to revision %d, hash %d",
 		report.Revisions, report.LiveKeys, report.Revision, report.HashKV.Hash), took)
 	return nil
+}
+
+// spoiled reports whether err is the backup's own fault. Whatever else goes
+// wrong here, such as a full disk, must not make a good backup count as bad.
+func spoiled(err error) bool {
+	_, sum := errors.AsType[*ChecksumError](err)
+	_, damage := errors.AsType[*DamageError](err)
+	return sum || damage || errors.Is(err, mvccdb.ErrDamaged) || errors.Is(err, mvccdb.ErrNotDatabase) ||
+		errors.Is(err, ErrNoTrailer) || errors.Is(err, ErrIncomplete)
 }
 
 // take keeps what the file says.

@@ -145,6 +145,14 @@ func TestVerifyAFile(t *testing.T) {
 			}
 		})
 	}
+	bare := filepath.Join(t.TempDir(), "bare.db")
+	if err := os.WriteFile(bare, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, err := snapshot.VerifyFile(t.Context(), bare, snapshot.VerifyOptions{Level: snapshot.LevelStored, Now: time.Now})
+	if err != nil || v.Result != snapshot.ResultUnknown || len(v.Checks) != 1 {
+		t.Errorf("stored, without a manifest: %+v, %v; want unknown", v, err)
+	}
 	// E15, etcd-io/etcd PR #8815: looking changes nothing.
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(raw) {
 		t.Errorf("the file changed: %v", err)

@@ -106,6 +106,9 @@ func replace(path string, text []byte) (err error) {
 	if err == nil {
 		err = f.Chmod(0o644) // the collector runs as another user
 	}
+	if err == nil {
+		err = f.Sync() // or a crash leaves an empty file under the name
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}

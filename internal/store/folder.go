@@ -42,11 +42,11 @@ func (f *Folder) Put(ctx context.Context, key string, src io.Reader, _ PutOption
 	final := f.path(key)
 	defer func() { err = explainFile("write "+final, err) }()
 	dir := filepath.Dir(final)
-	_, statErr := os.Stat(dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	made, err := makeDir(dir)
+	if err != nil {
 		return 0, err
 	}
-	if errors.Is(statErr, fs.ErrNotExist) {
+	if made {
 		defer func() {
 			if err != nil {
 				_ = os.Remove(dir) // made for nothing; stays if something else is in it by now
@@ -71,6 +71,26 @@ func (f *Folder) Put(ctx context.Context, key string, src io.Reader, _ PutOption
 		return n, errors.Join(err, os.Remove(temp))
 	}
 	return n, syncDir(filepath.Dir(final))
+}
+
+// makeDir makes a folder and those above it, and the names of the new ones last.
+func makeDir(dir string) (made bool, err error) {
+	missing := []string{}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	for _, d := range missing {
+		if err := syncDir(filepath.Dir(d)); err != nil {
+			return true, err
+		}
+	}
+	return len(missing) > 0, nil
 }
 
 // writeFile copies src into file, syncs and closes it.

@@ -1,0 +1,110 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/snapshot"
+)
+
+// bentStore is a folder of which some calls go otherwise.
+type bentStore struct {
+	*store.Folder
+	held    string // ending of the keys under legal hold
+	broken  string // ending of the keys that cannot be read
+	err     error  // why
+	bounded bool   // a Put had a deadline
+}
+
+func (s *bentStore) Locked(_ context.Context, key string) (store.Lock, error) {
+	return store.Lock{LegalHold: s.held != "" && strings.HasSuffix(key, s.held)}, nil
+}
+
+func (s *bentStore) Get(ctx context.Context, key string) (io.ReadCloser, int64, error) {
+	if s.broken != "" && strings.HasSuffix(key, s.broken) {
+		return nil, 0, s.err
+	}
+	return s.Folder.Get(ctx, key)
+}
+
+func (s *bentStore) Put(ctx context.Context, key string, src io.Reader, opts store.PutOptions) (int64, error) {
+	if _, has := ctx.Deadline(); has {
+		s.bounded = true
+	}
+	return s.Folder.Put(ctx, key, src, opts)
+}
+
+func TestTheUploadFromAStageMayTakeLongerThanTheStream(t *testing.T) {
+	c := cluster(t, 1, 3)
+	repo := &bentStore{Folder: store.NewFolder(t.TempDir())}
+	opts := snapshot.SaveOptions{Stage: t.TempDir(), MaxDuration: time.Minute}
+	if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, opts); err != nil {
+		t.Fatal(err)
+	}
+	if repo.bounded {
+		t.Error("the upload has the deadline of the stream")
+	}
+}
+
+func TestAStreamThatTakesTooLongIsEnded(t *testing.T) {
+	c := cluster(t, 1, 3)
+	done := make(chan struct{})
+	slow := tamper(t, c.Endpoints()[0], func(all [][]byte) [][]byte { <-done; return all })
+	defer close(done)
+	opts := snapshot.SaveOptions{Stage: t.TempDir(), MaxDuration: time.Second}
+	if _, err := snapshot.Save(t.Context(), slow, store.NewFolder(t.TempDir()), opts); !errors.Is(err, snapshot.ErrTooLong) {
+		t.Errorf("got %v, want ErrTooLong", err)
+	}
+}
+
+func TestPruneAsksForTheLocksOfDataAndManifest(t *testing.T) {
+	c := cluster(t, 1, 3)
+	folder := store.NewFolder(t.TempDir())
+	for range 2 {
+		if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), folder, snapshot.SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for held, want := range map[string]bool{".db": true, ".json": true, "none": false} {
+		p, err := snapshot.Prune(t.Context(), &bentStore{Folder: folder, held: held},
+			snapshot.PruneOptions{Policy: snapshot.Policy{Last: 1}, DryRun: true, Now: time.Now})
+		if err != nil || len(p.Decisions) != 2 {
+			t.Fatalf("%+v, %v; want two decisions", p, err)
+		}
+		if kept := p.Decisions[0].Keep && p.Decisions[1].Keep; kept != want {
+			t.Errorf("%s held: both kept is %t, want %t", held, kept, want)
+		}
+	}
+}
+
+func TestARestoreTellsASourceThatWasCutFromOneThatEnded(t *testing.T) {
+	var packed bytes.Buffer
+	w, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(kubernetes(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := zstd.NewReader(bytes.NewReader(packed.Bytes()[:packed.Len()/2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	src := snapshot.RestoreSource{Name: "cut.zst", Reader: r}
+	if _, err := snapshot.Restore(t.Context(), src, single(filepath.Join(t.TempDir(), "d"))); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v; want that the source broke", err)
+	}
+}
