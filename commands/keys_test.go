@@ -211,6 +211,8 @@ func TestE65ARangeThatIsAllIsNotDeletedUnasked(t *testing.T) {
 	}{
 		"an empty prefix":           {[]string{"del", "", "--prefix"}, ""},
 		"from the empty key":        {[]string{"del", "", "--from-key"}, ""},
+		"from below every key":      {[]string{"del", "!", "--from-key"}, ""},
+		"a range around every key":  {[]string{"del", "!", "z"}, ""},
 		"Kubernetes' prefix":        {[]string{"del", "/registry", "--prefix"}, ""},
 		"a part of it":              {[]string{"del", "/registry/pods/", "--prefix"}, ""},
 		"a range around it":         {[]string{"del", "/a", "b"}, ""},
@@ -228,6 +230,14 @@ func TestE65ARangeThatIsAllIsNotDeletedUnasked(t *testing.T) {
 	s.want(0, "2\n", "del", "app/", "--prefix")
 	s.want(0, "1\n", "del", kube[1], "--yes")
 	s.want(0, "2\n", "del", "", "--prefix", "--yes")
+	s.put("app/a", "1")
+	s.put("app/b", "1")
+	for _, args := range [][]string{{"del", "!", "--from-key"}, {"del", "app/", "--prefix"}} {
+		if got := s.run(args...); got.code != 5 || !strings.Contains(got.err, "the whole keyspace") {
+			t.Errorf("%q, which is every key there is: %+v", args, got)
+		}
+	}
+	s.want(0, "1\n", "del", "app/a")
 }
 
 // etcd-io/etcd#12342, #14037, #14809, #7719; make bench has the sizes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,8 @@ type defragOptions struct {
 
 const defragHelp = `Rewrites the database file of each member, one after the other, in the order given;
 a member serves nobody meanwhile. It has no timeout as long as the member gives
-signs of life. For a plan with the leader last and health gates see
+signs of life. The first failure ends it, since that member may be at it still; a
+signal ends it after the member that is at it. For a plan with the leader last and health gates see
 "etcdkit defrag-all".
 
   etcdkit defrag --endpoints https://10.0.0.1:2379
@@ -70,28 +72,47 @@ func runDefrag(ctx context.Context, t *tree, args []string, opts defragOptions) 
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(t.printDefrags(all), err)
 		}
-		client, err := t.dial(ctx, c.At(ep))
-		if err != nil && t.upstream() {
-			return err
-		}
 		start := time.Now()
-		if err == nil {
-			err = errors.Join(t.defragment(ctx, client, ep, opts.stall), client.Close())
-		}
-		if err != nil && !t.upstream() {
-			err = etcd.Diagnose(ctx, c.At(ep), err)
+		err := t.defragOne(ctx, c.At(ep), ep, opts.stall)
+		if dialed, ok := errors.AsType[*codeError](err); ok && t.upstream() {
+			return dialed
 		}
 		errs[i] = err
 		all = append(all, t.tellDefrag(ep, time.Since(start), err))
+		if err != nil && !t.upstream() { // the member may still be at it: no second one may stand still
+			break
+		}
 	}
 	if err := t.printDefrags(all); err != nil {
 		return err
 	}
-	return t.defragFailed(targets, errs)
+	return t.defragFailed(targets, len(all), errs)
 }
 
-// defragment asks for it. A signal does not reach a request that the server is
-// working on already: natively it is waited for.
+// longestDefrag is the longest that one member may take, whatever signs of
+// life it gives.
+const longestDefrag = 24 * time.Hour
+
+// defragOne connects and has one member do it. Natively a signal waits for
+// what the server works on already, as it goes on anyway.
+func (t *tree) defragOne(ctx context.Context, c etcd.Config, endpoint string, stall time.Duration) error {
+	running := ctx
+	if !t.upstream() {
+		var cancel context.CancelFunc
+		running, cancel = context.WithTimeout(context.WithoutCancel(ctx), longestDefrag)
+		defer cancel()
+	}
+	client, err := t.dial(running, c)
+	if err == nil {
+		err = errors.Join(t.defragment(running, client, endpoint, stall), client.Close())
+	}
+	if err != nil && !t.upstream() {
+		err = etcd.Diagnose(ctx, c, err)
+	}
+	return err
+}
+
+// defragment asks for it, natively for as long as the member lives.
 func (t *tree) defragment(ctx context.Context, client *clientv3.Client, endpoint string, stall time.Duration) error {
 	ask := func(ctx context.Context) error {
 		_, err := client.Defragment(ctx, endpoint)
@@ -145,10 +166,17 @@ func (t *tree) printDefrags(all []defragged) error {
 	})
 }
 
-func (t *tree) defragFailed(targets []string, errs []error) error {
+// defragFailed is the error of what failed, with the endpoints that were not
+// reached for that.
+func (t *tree) defragFailed(targets []string, visited int, errs []error) error {
 	err := t.failed(targets, errs)
-	if err == nil || !t.upstream() {
+	switch {
+	case err == nil:
+		return nil
+	case t.upstream():
+		return errTold
+	case visited == len(targets):
 		return err
 	}
-	return errTold
+	return fmt.Errorf("%w; not begun: %s", err, strings.Join(targets[visited:], ", "))
 }

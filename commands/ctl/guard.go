@@ -3,9 +3,11 @@ package ctl
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -50,32 +52,90 @@ func (t *tree) touches(ctx context.Context, client *clientv3.Client, op clientv3
 	defer cancel()
 	switch {
 	case op.IsPut():
-		prefix := kubePrefixAbove(ctx, client, op.KeyBytes())
-		if prefix == "" {
-			return "", nil
+		prefix, err := kubePrefixAbove(ctx, client, op.KeyBytes())
+		if prefix == "" || err != nil {
+			return "", unlessDenied(err)
 		}
 		return fmt.Sprintf("write %q among the objects of Kubernetes under %s?", op.KeyBytes(), prefix), nil
 	case !op.IsDelete():
 		return "", nil
 	}
-	what := ""
-	if wholeKeyspace(op) {
+	return deletes(ctx, client, op)
+}
+
+// deletes says in words what is dangerous about a deletion, or nothing.
+func deletes(ctx context.Context, client *clientv3.Client, op clientv3.Op) (string, error) {
+	what := "the whole keyspace"
+	if !wholeKeyspace(op) {
+		var err error
+		if what, err = kubeWords(kubePrefixIn(ctx, client, op.KeyBytes(), op.RangeBytes())); err != nil {
+			return "", err
+		}
+	}
+	count, cluster, err := countKeys(ctx, client, op)
+	if err != nil {
+		return "", err
+	}
+	if whole, err := everything(ctx, client, op, count); err != nil {
+		return "", err
+	} else if whole {
 		what = "the whole keyspace"
-	} else if prefix := kubePrefixIn(ctx, client, op.KeyBytes(), op.RangeBytes()); prefix != "" {
-		what = "objects of Kubernetes under " + prefix
 	}
-	if what == "" {
+	switch {
+	case what == "":
 		return "", nil
+	case count < 0:
+		return fmt.Sprintf("delete keys that may not be counted: %s?", what), nil
 	}
+	return fmt.Sprintf("delete %d keys of cluster %s: %s?", count, output.ID(cluster), what), nil
+}
+
+// kubeWords says what kubePrefixIn found. What may not be read may be anything.
+func kubeWords(prefix string, err error) (string, error) {
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return "what may be objects of Kubernetes, for this user may not look", nil
+	case err != nil || prefix == "":
+		return "", err
+	}
+	return "objects of Kubernetes under " + prefix, nil
+}
+
+func unlessDenied(err error) error {
+	if errors.Is(err, rpctypes.ErrPermissionDenied) {
+		return nil
+	}
+	return err
+}
+
+// countKeys counts what op is about. The count is negative where the user may
+// delete and not read.
+func countKeys(ctx context.Context, client *clientv3.Client, op clientv3.Op) (count int64, cluster uint64, err error) {
 	opts := []clientv3.OpOption{clientv3.WithCountOnly()}
 	if len(op.RangeBytes()) > 0 {
 		opts = append(opts, clientv3.WithRange(string(op.RangeBytes())))
 	}
 	resp, err := client.Get(ctx, string(op.KeyBytes()), opts...)
-	if err != nil {
-		return "", fmt.Errorf("count the keys to delete: %w", err)
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return -1, 0, nil
+	case err != nil:
+		return 0, 0, fmt.Errorf("count the keys to delete: %w", err)
 	}
-	return fmt.Sprintf("delete %d keys of cluster %s: %s?", resp.Count, output.ID(resp.Header.ClusterId), what), nil
+	return resp.Count, resp.Header.ClusterId, nil
+}
+
+// everything reports whether a range holds all the keys that there are, of
+// which it has count. Whoever may not count all may not delete all.
+func everything(ctx context.Context, client *clientv3.Client, op clientv3.Op, count int64) (bool, error) {
+	if wholeKeyspace(op) || len(op.RangeBytes()) == 0 || count <= 0 {
+		return wholeKeyspace(op), nil
+	}
+	resp, err := client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	if err != nil {
+		return false, unlessDenied(err)
+	}
+	return resp.Count == count, nil
 }
 
 // wholeKeyspace reports whether nothing lies outside of op's range.
@@ -89,31 +149,37 @@ const (
 )
 
 // kubePrefixAbove returns the prefix of Kubernetes' objects that key is under,
-// if any. Every cluster has at least two of the resources asked for. What may
-// not be read cannot be told, and counts as none.
-func kubePrefixAbove(ctx context.Context, client *clientv3.Client, key []byte) string {
+// if any. Every cluster has at least two of the resources asked for.
+func kubePrefixAbove(ctx context.Context, client *clientv3.Client, key []byte) (string, error) {
+	var denied error
 	for _, dir := range ancestors(string(key)) {
-		if isKubePrefix(ctx, client, dir) {
-			return dir
+		is, err := isKubePrefix(ctx, client, dir)
+		switch {
+		case is:
+			return dir, nil
+		case unlessDenied(err) != nil:
+			return "", err
+		case err != nil:
+			denied = err // a directory further in may be readable
 		}
 	}
-	return ""
+	return "", denied
 }
 
-func isKubePrefix(ctx context.Context, client *clientv3.Client, dir string) bool {
+func isKubePrefix(ctx context.Context, client *clientv3.Client, dir string) (bool, error) {
 	var gets []clientv3.Op
 	for _, resource := range []string{"namespaces", "serviceaccounts", "configmaps", "secrets", "pods", "ranges"} {
 		gets = append(gets, clientv3.OpGet(dir+"/"+resource+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	}
 	resp, err := client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
-		return false
+		return false, fmt.Errorf("look for objects of Kubernetes under %s: %w", dir, err)
 	}
 	found := 0
 	for _, r := range resp.Responses {
 		found += len(r.GetResponseRange().GetKvs())
 	}
-	return found >= 2
+	return found >= 2, nil
 }
 
 // ancestors are the directories that key is in, the outermost first.
@@ -129,20 +195,26 @@ func ancestors(key string) []string {
 
 // kubePrefixIn returns a prefix of Kubernetes' objects that overlaps the range,
 // if any. It looks at single keys and jumps over what is alike.
-func kubePrefixIn(ctx context.Context, client *clientv3.Client, from, end []byte) string {
-	if prefix := kubePrefixAbove(ctx, client, from); prefix != "" || len(end) == 0 {
-		return prefix
+func kubePrefixIn(ctx context.Context, client *clientv3.Client, from, end []byte) (string, error) {
+	if prefix, err := kubePrefixAbove(ctx, client, from); prefix != "" || err != nil || len(end) == 0 {
+		return prefix, err
 	}
 	for _, usual := range []string{"/registry", "/kubernetes.io"} {
-		if overlaps(from, end, usual) && isKubePrefix(ctx, client, usual) {
-			return usual
+		if !overlaps(from, end, usual) {
+			continue
+		}
+		if is, err := isKubePrefix(ctx, client, usual); is || err != nil {
+			return usual, err
 		}
 	}
 	var finder kube.Finder
 	next := from
 	for range maxProbes {
 		resp, err := client.Get(ctx, string(next), clientv3.WithRange(string(end)), clientv3.WithLimit(1))
-		if err != nil || len(resp.Kvs) == 0 {
+		if err != nil {
+			return "", fmt.Errorf("look for objects of Kubernetes: %w", err)
+		}
+		if len(resp.Kvs) == 0 {
 			break
 		}
 		kv := resp.Kvs[0]
@@ -152,7 +224,7 @@ func kubePrefixIn(ctx context.Context, client *clientv3.Client, from, end []byte
 			break
 		}
 	}
-	return strings.Join(finder.Prefixes(), ", ")
+	return strings.Join(finder.Prefixes(), ", "), nil
 }
 
 // overlaps reports whether keys under dir may lie in the range.

@@ -145,8 +145,8 @@ func (t *tree) guardMirror(ctx context.Context, to *clientv3.Client, prefix stri
 	case wholeKeyspace(op):
 		what = "the whole keyspace"
 	default:
-		if kube := kubePrefixIn(ctx, to, op.KeyBytes(), op.RangeBytes()); kube != "" {
-			what = "objects of Kubernetes under " + kube
+		if what, err = kubeWords(kubePrefixIn(ctx, to, op.KeyBytes(), op.RangeBytes())); err != nil {
+			return fmt.Errorf("destination: %w", err)
 		}
 	}
 	if what == "" {
