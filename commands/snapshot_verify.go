@@ -94,23 +94,30 @@ func runSnapshotVerify(ctx context.Context, a *app.App, f *verifyFlags, args []s
 		return err
 	}
 	var results []*snapshot.Verification
+	var errs []error
 	for _, b := range chosen {
 		v, err := snapshot.Verify(ctx, repo, b, opts)
 		if v != nil {
 			results = append(results, v)
 		}
-		if err != nil {
-			meter.Done()
-			return errors.Join(err, reportVerified(a, results))
+		errs = append(errs, err)
+		if ctx.Err() != nil || errors.Is(err, store.ErrUnreachable) {
+			break // the others would fare no better
 		}
 	}
 	meter.Done()
-	return reportVerified(a, results)
+	return errors.Join(append(errs, reportVerified(a, results))...)
 }
 
 func (f *verifyFlags) options(a *app.App) (snapshot.VerifyOptions, error) {
 	opts := f.VerifyOptions
 	opts.Level = snapshot.Level(f.level)
+	if f.latest && f.all {
+		return opts, cli.Usagef("--latest and --all contradict each other")
+	}
+	if f.drill && f.level != "" && opts.Level != snapshot.LevelRestored {
+		return opts, cli.Usagef("--level %s and --drill contradict each other", f.level)
+	}
 	if f.drill {
 		opts.Level = snapshot.LevelRestored
 	}
@@ -128,6 +135,9 @@ func (f *verifyFlags) options(a *app.App) (snapshot.VerifyOptions, error) {
 func (f *verifyFlags) choose(ctx context.Context, a *app.App, repo store.Store, names []string) ([]*snapshot.Backup, error) {
 	if len(names) == 1 && f.all {
 		return nil, cli.Usagef("--all and a name contradict each other")
+	}
+	if len(names) == 1 && f.latest {
+		return nil, cli.Usagef("--latest and a name contradict each other")
 	}
 	all, err := snapshot.List(ctx, repo, f.cluster)
 	if err != nil {

@@ -33,6 +33,7 @@ type Backup struct {
 	Verified *Verification `json:"verified,omitempty"` // the newest one
 
 	records []string // keys of its verification records
+	unread  bool     // the manifest could not be read, so it may well be good
 }
 
 // Good reports whether the backup can be relied on, as far as is known: it was
@@ -112,12 +113,16 @@ func (l *listing) backup(ctx context.Context, repo store.Store, o object) (*Back
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
+	if err != nil && fatal(ctx, err) {
 		return nil, err
 	}
-	b := &Backup{records: l.records[o.base]}
-	m, err := parseManifest(raw)
-	if err == nil && (m.Name != o.base || m.ClusterID != o.cluster || strings.Contains(m.Data, "/")) {
+	b := &Backup{records: l.records[o.base], unread: err != nil && !errors.Is(err, ErrManifest)}
+	var m *Manifest
+	if err == nil {
+		m, err = parseManifest(raw)
+	}
+	if err == nil && (m.Name != o.base || m.ClusterID != o.cluster ||
+		!strings.HasPrefix(m.Data, m.Name+".") || strings.Contains(m.Data, "/")) {
 		err = fmt.Errorf("%w: it belongs to another backup", ErrManifest)
 	}
 	if err != nil {
@@ -138,15 +143,21 @@ func (l *listing) backup(ctx context.Context, repo store.Store, o object) (*Back
 	return b, err
 }
 
+// fatal reports whether an object that could not be read means that none can
+// be. What is wrong with one alone must not stand in the way of the others.
+func fatal(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrDenied)
+}
+
 // readVerification reads a record; one that is not readable counts for nothing.
 func readVerification(ctx context.Context, repo store.Store, key string) (*Verification, error) {
 	raw, err := readSmall(ctx, repo, key)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, nil
+	if err != nil && fatal(ctx, err) {
+		return nil, err
 	}
 	var v Verification
 	if err != nil || json.Unmarshal(raw, &v) != nil {
-		return nil, err
+		return nil, nil
 	}
 	return &v, nil
 }

@@ -60,7 +60,7 @@ func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
 			err = errors.Join(err, t.close())
 		}
 	}()
-	sweepStages(t.dir)
+	t.sweepStages()
 	if err := t.checkRoom(size); err != nil {
 		return nil, err
 	}
@@ -149,28 +149,41 @@ func refuseInUse(dir string) error {
 
 // checkRoom refuses to begin what cannot fit.
 func (t *stagedDir) checkRoom(size int64) error {
-	free, err := freeSpace(t.dir)
+	need := uint64(max(size, 0))
+	if t.walInside() {
+		return haveRoom(t.dir, need+walRoom)
+	}
+	if err := haveRoom(t.dir, need); err != nil {
+		return err
+	}
+	return haveRoom(filepath.Dir(t.wal), walRoom)
+}
+
+func haveRoom(dir string, need uint64) error {
+	free, err := freeSpace(dir)
 	if err != nil {
 		return nil //nolint:nilerr // not known is not too little
 	}
-	need := uint64(max(size, 0))
-	if t.walInside() {
-		need += walRoom
-	}
 	if need > free {
-		return hint.With(fmt.Errorf("%w: %s has %d MiB free, the restore needs %d MiB", ErrNoSpace, t.dir, free>>20, need>>20),
+		return hint.With(fmt.Errorf("%w: %s has %d MiB free, the restore needs %d MiB", ErrNoSpace, dir, free>>20, need>>20),
 			"free some, or restore to another filesystem")
 	}
 	return nil
 }
 
-// sweepStages removes the stages of restores that were killed.
-func sweepStages(dir string) {
-	stages, _ := filepath.Glob(filepath.Join(dir, stagePrefix+"*"))
+// sweepStages removes the stages of restores that were killed. The lock of a
+// stage speaks for its log outside of the target too.
+func (t *stagedDir) sweepStages() {
+	stages, _ := filepath.Glob(filepath.Join(t.dir, stagePrefix+"*"))
 	for _, stage := range stages {
 		lock, err := fileutil.TryLockFile(filepath.Join(stage, stageLock), os.O_RDWR, 0o600)
 		if err != nil {
 			continue // in use, or just being made
+		}
+		if !t.walInside() {
+			log := filepath.Join(filepath.Dir(t.wal), filepath.Base(stage))
+			_ = os.RemoveAll(log)
+			_ = os.RemoveAll(log + ".tmp")
 		}
 		_ = os.RemoveAll(stage)
 		_ = lock.Close()
@@ -194,8 +207,11 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 	}
 	var undo []func() error
 	for _, m := range moves {
-		back, err := t.place(m[0], m[1], now)
+		back, err := t.place(m[0], m[1], now, opts.MoveAside)
 		undo = append(undo, back...)
+		if err == nil {
+			err = syncDir(filepath.Dir(m[1])) // a member must not last without its log
+		}
 		if err != nil {
 			for i := range undo {
 				err = errors.Join(err, undo[len(undo)-1-i]())
@@ -204,13 +220,19 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 		}
 	}
 	t.done = true
-	return syncDir(t.dir)
+	if t.created {
+		return syncDir(filepath.Dir(t.dir))
+	}
+	return nil
 }
 
-// place moves from to to, after moving aside what is there. It returns how to
-// undo what was done, also when it fails.
-func (t *stagedDir) place(from, to, now string) (undo []func() error, err error) {
+// place moves from to to, after moving aside what is there, if that is wanted.
+// It returns how to undo what was done, also when it fails.
+func (t *stagedDir) place(from, to, now string, moveAside bool) (undo []func() error, err error) {
 	if _, err := os.Lstat(to); err == nil {
+		if !moveAside {
+			return nil, fmt.Errorf("%w: somebody else made %s meanwhile", ErrNotEmpty, to)
+		}
 		aside := to + asideInfix + now
 		if _, err := os.Lstat(aside); err == nil {
 			return nil, fmt.Errorf("%s exists already", aside)

@@ -75,9 +75,18 @@ func TestAWriteAheadLogOfItsOwnPlace(t *testing.T) {
 	dir, wal := filepath.Join(t.TempDir(), "d"), filepath.Join(t.TempDir(), "wal")
 	opts := single(dir)
 	opts.WALDir = wal
+	// What a killed restore left in both places.
+	stage := filepath.Join(dir, ".etcdkit-restore-0badcafe")
+	log := filepath.Join(filepath.Dir(wal), filepath.Base(stage))
+	if err := errors.Join(os.MkdirAll(stage, 0o700), os.MkdirAll(log, 0o700), os.WriteFile(filepath.Join(stage, "in-use"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	restoreTo(t, kubernetes(t), opts)
 	if segments, _ := filepath.Glob(filepath.Join(wal, "*.wal")); len(segments) != 1 {
 		t.Errorf("segments %v, want one", segments)
+	}
+	if _, err := os.Stat(log); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stat of a killed restore's log: %v, want it gone", err)
 	}
 	opts.DataDir = filepath.Join(t.TempDir(), "other")
 	if _, err := snapshot.Restore(t.Context(), sourceOf(kubernetes(t)), opts); !errors.Is(err, snapshot.ErrNotEmpty) {

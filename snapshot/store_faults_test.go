@@ -21,6 +21,7 @@ type bentStore struct {
 	*store.Folder
 	held    string // ending of the keys under legal hold
 	broken  string // ending of the keys that cannot be read
+	only    string // and what else they contain
 	err     error  // why
 	bounded bool   // a Put had a deadline
 }
@@ -30,7 +31,7 @@ func (s *bentStore) Locked(_ context.Context, key string) (store.Lock, error) {
 }
 
 func (s *bentStore) Get(ctx context.Context, key string) (io.ReadCloser, int64, error) {
-	if s.broken != "" && strings.HasSuffix(key, s.broken) {
+	if s.broken != "" && strings.HasSuffix(key, s.broken) && strings.Contains(key, s.only) {
 		return nil, 0, s.err
 	}
 	return s.Folder.Get(ctx, key)
@@ -106,5 +107,47 @@ func TestARestoreTellsASourceThatWasCutFromOneThatEnded(t *testing.T) {
 	src := snapshot.RestoreSource{Name: "cut.zst", Reader: r}
 	if _, err := snapshot.Restore(t.Context(), src, single(filepath.Join(t.TempDir(), "d"))); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v; want that the source broke", err)
+	}
+}
+
+func TestOneUnreadableObjectDoesNotStandInTheWayOfTheOthers(t *testing.T) {
+	c := cluster(t, 1, 3)
+	folder := store.NewFolder(t.TempDir())
+	if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), folder, snapshot.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	old := only(t, folder)
+	if _, err := snapshot.Verify(t.Context(), folder, old, snapshot.VerifyOptions{Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	repo := &bentStore{Folder: folder, broken: old.Name + ".json", err: errors.New("input/output error")}
+	if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{}); err != nil {
+		t.Fatalf("save beside an unreadable manifest: %v", err)
+	}
+	all, err := snapshot.List(t.Context(), repo, "")
+	if err != nil || len(all) != 2 || all[0].Problem == "" || all[0].Schema != 0 || !all[1].Good() {
+		t.Fatalf("%+v, %v; want one that cannot be read and a good one", all, err)
+	}
+	if v, err := snapshot.Verify(t.Context(), repo, all[0], snapshot.VerifyOptions{Now: time.Now}); err != nil || v.Result != snapshot.ResultUnknown {
+		t.Errorf("verify of what cannot be read: %+v, %v; want unknown", v, err)
+	}
+	repo.err = store.ErrUnreachable
+	if _, err := snapshot.List(t.Context(), repo, ""); !errors.Is(err, store.ErrUnreachable) {
+		t.Errorf("a store that cannot be reached: %v", err)
+	}
+	repo.broken, repo.err = ".json", errors.New("input/output error")
+	repo.only = ".verify-"
+	if all, err = snapshot.List(t.Context(), repo, ""); err != nil || len(all) != 2 || all[0].Verified != nil || !all[0].Good() {
+		t.Errorf("an unreadable record: %+v, %v; want none", all, err)
+	}
+}
+
+func TestAManifestThatNamesAnothersDataIsAProblem(t *testing.T) {
+	repo, b := saved(t, snapshot.SaveOptions{})
+	edit(t, repo.Path(b.ClusterID+"/"+b.Name+".json"), func(raw []byte) []byte {
+		return bytes.ReplaceAll(raw, []byte(b.Data), []byte("another.db"))
+	})
+	if b := only(t, repo); b.Problem == "" || b.Schema != 0 {
+		t.Errorf("got %+v, want a problem", b)
 	}
 }

@@ -50,7 +50,11 @@ func Verify(ctx context.Context, repo store.Store, b *Backup, opts VerifyOptions
 	}
 	if b.Problem != "" {
 		v := newVerification(s.name, opts)
-		v.add("stored", ResultBad, b.Problem, 0)
+		result := ResultBad
+		if b.unread {
+			result = ResultUnknown
+		}
+		v.add("stored", result, b.Problem, 0)
 		return v.close(), nil
 	}
 	v, err := verify(ctx, s, opts)
