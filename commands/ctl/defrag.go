@@ -33,8 +33,8 @@ type defragOptions struct {
 const defragHelp = `Rewrites the database file of each member, one after the other, in the order given;
 a member serves nobody meanwhile. It has no timeout as long as the member gives
 signs of life. The first failure ends it, since that member may be at it still; a
-signal ends it after the member that is at it. For a plan with the leader last and health gates see
-"etcdkit defrag-all".
+signal ends it after the member that is at it. For a plan with the leader last
+and health gates see "etcdkit defrag-all".
 
   etcdkit defrag --endpoints https://10.0.0.1:2379
 
