@@ -3,8 +3,10 @@ package snapshot_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -149,5 +152,30 @@ func TestAManifestThatNamesAnothersDataIsAProblem(t *testing.T) {
 	})
 	if b := only(t, repo); b.Problem == "" || b.Schema != 0 {
 		t.Errorf("got %+v, want a problem", b)
+	}
+}
+
+func TestADamagedSnapshotDoesNotReplaceTheOldFile(t *testing.T) {
+	c := cluster(t, 1, 3)
+	file := filepath.Join(t.TempDir(), "b.db")
+	if _, err := snapshot.SaveFile(t.Context(), source(c.Endpoints()...), file, snapshot.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	damaged := tamper(t, c.Endpoints()[0], func(all [][]byte) [][]byte {
+		whole := bytes.Join(all, nil)
+		db := whole[:len(whole)-sha256.Size]
+		clear(db[2*4096:]) // all but the meta pages
+		sum := sha256.Sum256(db)
+		return [][]byte{db, sum[:]}
+	})
+	if _, err := snapshot.SaveFile(t.Context(), damaged, file, snapshot.SaveOptions{}); !errors.Is(err, mvccdb.ErrDamaged) {
+		t.Fatalf("save: %v, want that it is damaged", err)
+	}
+	v, err := snapshot.VerifyFile(t.Context(), file, snapshot.VerifyOptions{Now: time.Now})
+	if err != nil || !v.OK {
+		t.Errorf("the old file: %+v, %v; want it as it was", v, err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(file)); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v; want the file and its manifest", entries, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,7 +32,8 @@ func SaveTo(ctx context.Context, src Source, w io.Writer, opts SaveOptions) (*Sa
 	})
 }
 
-// SaveFile writes a snapshot to the file name, and its manifest beside it.
+// SaveFile writes a snapshot to the file name, and its manifest beside it. A
+// file of that name stays until the new one has been looked into.
 func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*Saved, error) {
 	opts, err := opts.plan()
 	if err != nil {
@@ -41,18 +43,24 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
 		return nil, hint.With(fmt.Errorf("save snapshot: %w", err), "make that folder, or correct the path")
 	}
-	saved, err := src.take(ctx, opts, newRun(), sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("save snapshot: write %s: it exists and is not a regular file: %w", name, fs.ErrExist)
+	}
+	run := newRun()
+	temp := "." + file + "." + run + ".part"
+	saved, err := src.take(ctx, opts, run, sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
 		m.Data = file
-		_, err := folder.Put(ctx, file, r, opts.putOptions(m, size))
+		_, err := folder.Put(ctx, temp, r, opts.putOptions(m, size))
 		return err
 	}})
-	if err != nil {
-		return saved, err
+	if err == nil && opts.plain() {
+		err = saved.Manifest.examine(ctx, folder.Path(temp))
 	}
-	if opts.plain() {
-		if err := saved.Manifest.examine(ctx, name); err != nil {
-			return saved, errors.Join(err, folder.Delete(ctx, file))
-		}
+	if err == nil {
+		err = folder.Rename(temp, file)
+	}
+	if err != nil {
+		return saved, errors.Join(err, folder.Delete(ctx, temp))
 	}
 	return saved, writeJSON(ctx, folder, file+manifestSuffix, saved.Manifest)
 }

@@ -190,6 +190,17 @@ func keyOf(rel string) string {
 	return dir + name
 }
 
+// Rename gives an object another key in the same folder, in the place of
+// whatever has that.
+func (f *Folder) Rename(from, to string) error {
+	name := f.path(to)
+	err := os.Rename(f.path(from), name)
+	if err == nil {
+		err = syncDir(filepath.Dir(name))
+	}
+	return explainFile("write "+name, err)
+}
+
 // Delete implements Store.
 func (f *Folder) Delete(_ context.Context, key string) error {
 	name := f.path(key)
