@@ -196,7 +196,7 @@ func readPiece(r io.Reader, b []byte) (n int, ended bool, err error) {
 	for n < len(b) {
 		m, err := r.Read(b[n:])
 		n += m
-		if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
+		if err == io.EOF {
 			return n, true, nil
 		}
 		if err != nil {
