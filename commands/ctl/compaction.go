@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 )
@@ -32,7 +31,6 @@ func newCompactionCmd(t *tree) *cobra.Command {
 		GroupID: groupKV,
 		RunE:    t.run(func(ctx context.Context, args []string) error { return runCompaction(ctx, t, args, physical) }),
 	}
-	app.Mutates(cmd, 1)
 	cmd.Flags().BoolVar(&physical, "physical", false, "'true' to wait for compaction to physically remove all old revisions")
 	return t.offer(cmd)
 }

@@ -11,7 +11,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -36,7 +35,6 @@ Exit codes: 0 deleted, also when there was no such key; 1 failed; 2 wrong usage;
 func newDelCmd(t *tree) *cobra.Command {
 	cmd, opts := delCmd(t)
 	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return runDel(ctx, t, args, *opts) })
-	app.Mutates(cmd, 2)
 	return t.offer(cmd, output.Fields, output.Protobuf)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
@@ -61,12 +60,10 @@ func runLeaseGrant(ctx context.Context, t *tree, args []string) error {
 }
 
 func newLeaseRevokeCmd(t *tree) *cobra.Command {
-	cmd := t.leaseCmd(&cobra.Command{
+	return t.leaseCmd(&cobra.Command{
 		Use: "revoke <leaseID>", Short: "Revokes leases",
 		Long: t.long("", "Ends a lease at once and deletes the keys attached to it."),
 	}, func(ctx context.Context, args []string) error { return runLeaseRevoke(ctx, t, args) })
-	app.Mutates(cmd, 1)
-	return cmd
 }
 
 func runLeaseRevoke(ctx context.Context, t *tree, args []string) error {

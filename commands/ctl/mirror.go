@@ -14,7 +14,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/mirror"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 )
@@ -42,7 +41,6 @@ func newMakeMirrorCmd(t *tree) *cobra.Command {
 		opts.native.bind(cmd.Flags())
 		run = runNativeMirror
 	}
-	app.Mutates(cmd, 1)
 	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return run(ctx, t, args, opts) })
 	return t.offer(cmd)
 }

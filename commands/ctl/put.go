@@ -10,7 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -51,7 +50,6 @@ Exit codes: 0 stored, 1 failed, 2 wrong usage, 5 refused by a guard.`
 func newPutCmd(t *tree) *cobra.Command {
 	cmd, opts := putCmd(t)
 	cmd.RunE = t.run(func(ctx context.Context, args []string) error { return runPut(ctx, t, args, *opts) })
-	app.Mutates(cmd, 1)
 	return t.offer(cmd, output.Fields, output.Protobuf)
 }
 

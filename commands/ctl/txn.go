@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -67,7 +66,6 @@ func newTxnCmd(t *tree) *cobra.Command {
 		GroupID: groupKV,
 		RunE:    t.run(func(ctx context.Context, args []string) error { return runTxn(ctx, t, args, interactive) }),
 	}
-	app.Mutates(cmd, 0)
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "Input transaction in interactive mode")
 	return t.offer(cmd, output.Fields, output.Protobuf)
 }
