@@ -2,6 +2,8 @@ module github.com/etcdkit/etcdkit
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	filippo.io/age v1.3.2
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0

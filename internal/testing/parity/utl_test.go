@@ -100,17 +100,21 @@ func TestEtcdutlOnFiles(t *testing.T) {
 }
 
 // A restored directory is changed step by step, and looked at after each.
+// Upstream's hashkv goes on with the compaction that --mark-compacted schedules
+// and may end before it is through, so what it has read is not read again.
 func TestEtcdutlOnADataDirectory(t *testing.T) {
 	t.Parallel()
 	db := "d/member/snap/db"
 	parity.Scenario{Members: 1, Prepare: files, Lines: parity.Lines(
 		"etcdutl snapshot restore good.db --data-dir d --bump-revision 5000 --mark-compacted",
-		"etcdutl snapshot status "+db+" -w json", "etcdutl hashkv "+db+" -w json", "etcdutl snapshot restore good.db --data-dir d",
+		"etcdutl snapshot restore good.db --data-dir hashed --bump-revision 5000 --mark-compacted", "etcdutl hashkv hashed/member/snap/db -w json",
+		"etcdutl snapshot status "+db+" -w json", "etcdutl snapshot restore good.db --data-dir d",
 		"etcdutl migrate --data-dir d --target-version 3.6", "etcdutl snapshot status "+db, "etcdutl migrate --data-dir d --target-version 3.6",
 		"etcdutl migrate --data-dir d --target-version 3.9", "etcdutl migrate --data-dir d --target-version 3.9 --force", "etcdutl snapshot status "+db,
 		"etcdutl migrate --data-dir d --target-version 3.5 --force", "etcdutl snapshot status "+db, "etcdutl migrate --data-dir d --target-version 3.7",
-		"etcdutl defrag --data-dir d", "etcdutl snapshot status "+db+" -w fields", "etcdutl hashkv "+db,
+		"etcdutl defrag --data-dir d", "etcdutl snapshot status "+db+" -w fields",
 		"etcdutl snapshot restore "+db+" --data-dir e", "etcdutl snapshot restore "+db+" --data-dir e --skip-hash-check", "etcdutl hashkv e/member/snap/db",
+		"etcdutl hashkv "+db,
 		"etcdctl put a b", "etcdctl snapshot save s.db", "etcdutl snapshot restore s.db --data-dir f", "etcdutl hashkv s.db -w table",
 	)}.Run(t, programs(t), wanted())
 }
