@@ -65,7 +65,7 @@ func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedL
 // proven finds the newest backup of a lineage whose content was proven.
 func (f *Freshness) proven(all []*Backup, lineage string) {
 	for _, b := range all {
-		if v := b.Verified; b.Lineage == lineage && b.Good() && v != nil && v.OK && v.Level != LevelStored {
+		if v := b.Verified; b.Lineage == lineage && b.Good() && v != nil && v.OK && v.Level.depth() >= LevelDecoded.depth() {
 			f.Verified, f.VerifiedAt = b.Name, b.CreatedAt
 		}
 	}

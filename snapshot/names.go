@@ -13,6 +13,7 @@ import (
 // Parts of the names in a repository, see the package documentation.
 const (
 	timeFormat     = "20060102T150405Z"
+	verifyFormat   = "20060102T150405.000Z" // two within a second must not be one
 	manifestSuffix = ".json"
 	dataSuffix     = ".db"
 	zstdSuffix     = ".zst"

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,15 +28,17 @@ var (
 type Backup struct {
 	Manifest
 	// Problem says why the backup cannot be used, "" if nothing is known.
-	Problem  string        `json:"problem,omitempty"`
-	Verified *Verification `json:"verified,omitempty"` // the newest one
+	Problem string `json:"problem,omitempty"`
+	// Verified is the verification that counts, see standing.
+	Verified *Verification `json:"verified,omitempty"`
 
 	records []string // keys of its verification records
 	unread  bool     // the manifest could not be read, so it may well be good
 }
 
 // Good reports whether the backup can be relied on, as far as is known: it was
-// taken with quorum, its data is there, and no verification found it damaged.
+// taken with quorum, its data is there, and no verification that still stands
+// found it damaged.
 func (b *Backup) Good() bool {
 	return b.Quorum && b.Problem == "" && (b.Verified == nil || b.Verified.Result != ResultBad)
 }
@@ -137,9 +138,8 @@ func (l *listing) backup(ctx context.Context, repo store.Store, o object) (*Back
 	case data.Size != m.StoredBytes:
 		b.Problem = fmt.Sprintf("its data object has %d bytes, the manifest says %d", data.Size, m.StoredBytes)
 	}
-	if len(b.records) > 0 {
-		b.Verified, err = readVerification(ctx, repo, slices.Max(b.records))
-	}
+	verifications, err := readVerifications(ctx, repo, b.records)
+	b.Verified = standing(verifications)
 	return b, err
 }
 
@@ -147,19 +147,6 @@ func (l *listing) backup(ctx context.Context, repo store.Store, o object) (*Back
 // be. What is wrong with one alone must not stand in the way of the others.
 func fatal(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrDenied)
-}
-
-// readVerification reads a record; one that is not readable counts for nothing.
-func readVerification(ctx context.Context, repo store.Store, key string) (*Verification, error) {
-	raw, err := readSmall(ctx, repo, key)
-	if err != nil && fatal(ctx, err) {
-		return nil, err
-	}
-	var v Verification
-	if err != nil || json.Unmarshal(raw, &v) != nil {
-		return nil, nil
-	}
-	return &v, nil
 }
 
 // Clusters returns the ids of the clusters that backups are of, sorted.

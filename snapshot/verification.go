@@ -1,6 +1,14 @@
 package snapshot
 
-import "time"
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/etcdkit/etcdkit/internal/store"
+)
 
 // Result is what a check found.
 type Result string
@@ -45,4 +53,63 @@ type Check struct {
 	Result      Result  `json:"result"`
 	Detail      string  `json:"detail,omitempty"`
 	TookSeconds float64 `json:"tookSeconds"`
+}
+
+// depth orders the levels, 0 for none.
+func (l Level) depth() int {
+	return 1 + slices.Index([]Level{LevelStored, LevelDecoded, LevelRestored}, l)
+}
+
+// faultDepth is the depth at which a bad verification failed: the one after
+// the last that it reached.
+func (v *Verification) faultDepth() int { return v.Level.depth() + 1 }
+
+// standing returns the verification of a backup that counts. Damage stays
+// found until a later verification of at least that depth finds none: a look
+// at the stored bytes alone says nothing about a database that cannot be read.
+// Where none found damage that stands, it is the deepest good one, of equally
+// deep ones the newest. It is nil if there is none.
+func standing(all []*Verification) *Verification {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b *Verification) int {
+		// At the same moment damage counts.
+		return cmp.Or(a.At.Compare(b.At), order(a.Result == ResultBad, b.Result == ResultBad))
+	})
+	var bad, good *Verification
+	for _, v := range all {
+		switch {
+		case v.Result == ResultBad:
+			if bad == nil || v.faultDepth() >= bad.faultDepth() {
+				bad = v
+			}
+		case v.Result != ResultOK:
+		default:
+			if bad != nil && v.Level.depth() >= bad.faultDepth() {
+				bad = nil
+			}
+			if good == nil || v.Level.depth() >= good.Level.depth() {
+				good = v
+			}
+		}
+	}
+	if bad != nil {
+		return bad
+	}
+	return good
+}
+
+// readVerifications reads records; one that is not readable counts for nothing.
+func readVerifications(ctx context.Context, repo store.Store, keys []string) ([]*Verification, error) {
+	var all []*Verification
+	for _, key := range keys {
+		raw, err := readSmall(ctx, repo, key)
+		if err != nil && fatal(ctx, err) {
+			return nil, err
+		}
+		var v Verification
+		if err == nil && json.Unmarshal(raw, &v) == nil {
+			all = append(all, &v)
+		}
+	}
+	return all, nil
 }

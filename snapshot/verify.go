@@ -61,7 +61,7 @@ func Verify(ctx context.Context, repo store.Store, b *Backup, opts VerifyOptions
 	if err != nil || opts.NoRecord || v.Result == ResultUnknown {
 		return v, err
 	}
-	record := b.key(b.Name + verifyInfix + v.At.Format(timeFormat) + manifestSuffix)
+	record := b.key(b.Name + verifyInfix + v.At.Format(verifyFormat) + manifestSuffix)
 	if err := writeJSON(ctx, repo, record, v); err != nil {
 		return v, fmt.Errorf("write verification record: %w", err)
 	}
@@ -82,7 +82,7 @@ func VerifyFile(ctx context.Context, name string, opts VerifyOptions) (*Verifica
 }
 
 func newVerification(name string, opts VerifyOptions) *Verification {
-	return &Verification{Name: name, At: opts.Now().UTC().Truncate(time.Second), ToolVersion: opts.ToolVersion}
+	return &Verification{Name: name, At: opts.Now().UTC().Truncate(time.Millisecond), ToolVersion: opts.ToolVersion}
 }
 
 func (v *Verification) add(name string, r Result, detail string, took time.Duration) {
