@@ -41,6 +41,43 @@ func TestLineageIsCarriedOnUntilTheRevisionGoesBack(t *testing.T) {
 	}
 }
 
+// A save to a folder knows the revision of its file. That may be older than what
+// a faster run has stored meanwhile, and is no new history for that.
+func TestASlowSaveBesideAFastOneStaysInTheLineage(t *testing.T) {
+	fast := &Backup{Manifest: Manifest{
+		Schema: 1, Name: "fast", ClusterID: "c", Lineage: "l", Quorum: true, CreatedAt: time.Unix(2, 0), Revision: 20, RevisionBefore: 20, RevisionAfter: 22,
+	}}
+	for after, want := range map[int64]bool{20: true, 25: true, 19: false} {
+		s := &Saved{Manifest: &Manifest{ClusterID: "c", Quorum: true, Revision: 10, RevisionBefore: 9, RevisionAfter: after}}
+		s.continueLineage([]*Backup{fast})
+		if got := s.Manifest.Lineage == "l" && len(s.Warnings) == 0; got != want {
+			t.Errorf("cluster at %d by the end: same lineage %t, %q; want %t", after, got, s.Warnings, want)
+		}
+	}
+}
+
+func TestALineageThatBeginsFollowsFromWhatIsThere(t *testing.T) {
+	begin := func(cluster string, names ...string) string {
+		var all []*Backup
+		for _, name := range names {
+			all = append(all, &Backup{Manifest: Manifest{Name: name, ClusterID: cluster}, Problem: "lost"})
+		}
+		s := &Saved{Manifest: &Manifest{ClusterID: cluster, Quorum: true}}
+		s.continueLineage(all)
+		return s.Manifest.Lineage
+	}
+	if a, b := begin("c"), begin("c"); a != b || len(a) != 16 {
+		t.Errorf("two first ones: %q and %q", a, b)
+	}
+	if a, b := begin("c", "x", "y"), begin("c", "y"); a != b {
+		t.Errorf("two after the same backup: %q and %q", a, b)
+	}
+	different := map[string]bool{begin("c"): true, begin("d"): true, begin("c", "x"): true, begin("c", "y"): true}
+	if len(different) != 4 {
+		t.Errorf("lineages of different histories are the same: %v", different)
+	}
+}
+
 func FuzzParseKey(f *testing.F) {
 	for _, seed := range []string{
 		"0123456789abcdef/20260102T030405Z-00000000000000aa-00112233.db.zst.age", "0123456789abcdef/20260102T030405Z-00000000000000aa-00112233.verify-1.json",

@@ -185,7 +185,8 @@ func (c *candidate) name(ctx context.Context) string {
 	return ""
 }
 
-// revisionNow asks for the member's revision, after the stream has ended.
+// revisionNow asks for the revision after the stream has ended: the cluster's,
+// or the member's own if that is all there is by now.
 func (c *candidate) revisionNow(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -193,7 +194,14 @@ func (c *candidate) revisionNow(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return status.Header.GetRevision(), nil
+	revision := status.Header.GetRevision()
+	if !c.quorum {
+		return revision, nil
+	}
+	if resp, err := c.client.Get(ctx, probeKey, clientv3.WithCountOnly()); err == nil {
+		revision = max(revision, resp.Header.GetRevision())
+	}
+	return revision, nil
 }
 
 // MemberError is why one member did not give a snapshot.

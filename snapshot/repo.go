@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -212,42 +211,4 @@ func Find(all []*Backup, name string, anyQuorum bool) (*Backup, error) {
 		}
 	}
 	return nil, hint.With(fmt.Errorf("find backup %s: %w", name, ErrNoBackup), "see the names with: etcdkit snapshot list REPO")
-}
-
-// setLineage gives the new backup its lineage: that of the newest good one,
-// unless the cluster's revision went back, which means that it is another
-// cluster under the same id or one restored from a backup.
-func (s *Saved) setLineage(ctx context.Context, repo store.Store) error {
-	m := s.Manifest
-	all, err := List(ctx, repo, m.ClusterID)
-	if errors.Is(err, store.ErrDenied) {
-		s.Warnings = append(s.Warnings, "the earlier backups cannot be read, so this one starts a lineage of its own: "+err.Error())
-		m.Lineage = newRun() + newRun()
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look at earlier backups: %w", err)
-	}
-	s.continueLineage(all)
-	return nil
-}
-
-func (s *Saved) continueLineage(all []*Backup) {
-	m := s.Manifest
-	newest, err := Latest(all, false)
-	if err != nil {
-		if m.Quorum {
-			m.Lineage = newRun() + newRun()
-		}
-		return
-	}
-	if m.latest() >= newest.earliest() || !m.Quorum {
-		m.Lineage = newest.Lineage
-		return
-	}
-	m.Lineage = newRun() + newRun()
-	s.Warnings = append(s.Warnings, fmt.Sprintf(
-		"the cluster's revision went back: it is at most %d, and was at least %d in the backup of %s. "+
-			"This is another cluster under the same id, or it was restored from a backup: a new lineage %s begins, the old one %s is kept",
-		m.latest(), newest.earliest(), newest.CreatedAt.Format(time.RFC3339), m.Lineage, newest.Lineage))
 }

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
+	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
@@ -47,6 +49,43 @@ func TestAPruneSparesARunningSave(t *testing.T) {
 	}
 	if v, err := snapshot.Verify(t.Context(), repo, only(t, repo), snapshot.VerifyOptions{Now: time.Now}); err != nil || !v.OK {
 		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
+
+// Saves into an empty repository that do not see each other begin one lineage:
+// of two, pruning would only ever look after the newer one.
+func TestTwoFirstSavesAtTheSameMomentBeginOneLineage(t *testing.T) {
+	c := cluster(t, 1, 5)
+	server := s3test.Start(t, s3test.Options{})
+	server.Setenv(t)
+	bucket, err := store.Open(t.Context(), "s3://"+server.Bucket(t)+"/p/", s3Options(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, repo := range map[string]store.Store{"a folder": store.NewFolder(t.TempDir()), "S3": bucket} {
+		t.Run(name, func(t *testing.T) {
+			var ready sync.WaitGroup
+			ready.Add(2)
+			together := func() { ready.Done(); ready.Wait() } // neither writes a manifest before both have looked
+			errs := make(chan error, 2)
+			for range 2 {
+				go func() {
+					_, err := snapshot.Save(t.Context(), source(c.Endpoints()...), &interrupted{repo, together}, snapshot.SaveOptions{})
+					errs <- err
+				}()
+			}
+			if err := errors.Join(<-errs, <-errs); err != nil {
+				t.Fatal(err)
+			}
+			third, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{})
+			if err != nil || len(third.Warnings) != 0 {
+				t.Errorf("a third: %v, %v", third, err)
+			}
+			all, err := snapshot.List(t.Context(), repo, "")
+			if err != nil || len(all) != 3 || len(snapshot.Lineages(all)) != 1 {
+				t.Errorf("%d backups of lineages %v, %v; want 3 of one", len(all), snapshot.Lineages(all), err)
+			}
+		})
 	}
 }
 

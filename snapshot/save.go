@@ -92,6 +92,9 @@ type Saved struct {
 type sink struct {
 	// put stores src only if that ends with io.EOF.
 	put func(ctx context.Context, m *Manifest, src io.Reader, size int64) error
+	// stored, if set, is called after put, before the member is asked for the
+	// revision that it has by then.
+	stored func(ctx context.Context, m *Manifest)
 	// skip, if set, returns the manifest of a backup that makes one of this
 	// member needless, or nil.
 	skip func(c *candidate) *Manifest
@@ -169,6 +172,9 @@ func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put 
 		return nil, err
 	}
 	m.SnapshotBytes, m.SnapshotSHA256 = plain.n, plain.sum
+	if put.stored != nil {
+		put.stored(ctx, m)
+	}
 	if m.RevisionAfter, err = c.revisionNow(context.WithoutCancel(ctx)); err != nil {
 		return nil, &MemberError{c.endpoint, fmt.Errorf("ask for its revision after the snapshot: %w", err)}
 	}

@@ -123,6 +123,7 @@ type keeper struct {
 	warnings []string
 	at       *candidate // that served, or would have
 	cleaned  []Leftover
+	earlier  earlier
 	again    bool // a run was killed lately: the store may still have been at its last request
 }
 
@@ -150,6 +151,7 @@ func (k *keeper) sink(ctx context.Context) sink {
 		_, err := k.repo.Put(ctx, m.ClusterID+"/"+m.Data, r, k.opts.putOptions(m, size))
 		return err
 	}}
+	s.stored = func(ctx context.Context, m *Manifest) { k.earlier.look(ctx, k.repo, m.ClusterID) }
 	if k.opts.SkipUnchanged {
 		s.skip = func(c *candidate) *Manifest { return k.unchanged(ctx, c) }
 	}
@@ -193,7 +195,7 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 		err = m.examine(ctx, folder.Path(data))
 	}
 	if err == nil {
-		err = saved.setLineage(ctx, k.repo)
+		err = saved.setLineage(k.earlier)
 	}
 	manifest := m.ClusterID + "/" + m.Name + manifestSuffix
 	if err == nil {

@@ -1,0 +1,76 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/etcdkit/etcdkit/internal/store"
+)
+
+// earlier is what a repository holds before a backup gets its manifest.
+type earlier struct {
+	backups []*Backup
+	err     error // why they could not be listed
+}
+
+// look lists the earlier backups of a cluster. It comes before the question for
+// the revision after the snapshot: whatever is seen here, even of a run at the
+// same moment, is then no newer than the answer.
+func (e *earlier) look(ctx context.Context, repo store.Store, cluster string) {
+	e.backups, e.err = List(ctx, repo, cluster)
+}
+
+// setLineage gives the new backup its lineage: that of the newest good one,
+// unless the cluster's revision went back, which means that it is another
+// cluster under the same id or one restored from a backup.
+func (s *Saved) setLineage(e earlier) error {
+	if errors.Is(e.err, store.ErrDenied) {
+		s.Warnings = append(s.Warnings, "the earlier backups cannot be read, so this one starts a lineage of its own: "+e.err.Error())
+		s.Manifest.Lineage = newRun() + newRun()
+		return nil
+	}
+	if e.err != nil {
+		return fmt.Errorf("look at earlier backups: %w", e.err)
+	}
+	s.continueLineage(e.backups)
+	return nil
+}
+
+func (s *Saved) continueLineage(all []*Backup) {
+	m := s.Manifest
+	newest, err := Latest(all, false)
+	if err != nil {
+		if m.Quorum {
+			m.Lineage = lineageAfter(m.ClusterID, all)
+		}
+		return
+	}
+	// A snapshot may be older than one that a faster run has stored meanwhile;
+	// what counts is where the cluster was when it had been taken.
+	reached := max(m.Revision, m.RevisionAfter)
+	if reached >= newest.earliest() || !m.Quorum {
+		m.Lineage = newest.Lineage
+		return
+	}
+	m.Lineage = lineageAfter(m.ClusterID, all)
+	s.Warnings = append(s.Warnings, fmt.Sprintf(
+		"the cluster's revision went back: it is at most %d, and was at least %d in the backup of %s. "+
+			"This is another cluster under the same id, or it was restored from a backup: a new lineage %s begins, the old one %s is kept",
+		reached, newest.earliest(), newest.CreatedAt.Format(time.RFC3339), m.Lineage, newest.Lineage))
+}
+
+// lineageAfter names the lineage that begins after the backups given. It
+// follows from the newest of them alone, so that runs which begin one at the
+// same moment begin the same, without a word between them.
+func lineageAfter(cluster string, all []*Backup) string {
+	seed := "etcdkit lineage of " + cluster
+	if len(all) > 0 {
+		seed += " after " + all[len(all)-1].Name
+	}
+	sum := sha256.Sum256([]byte(seed))
+	return hex.EncodeToString(sum[:runDigits])
+}
