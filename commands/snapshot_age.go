@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/metricsfile"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -25,10 +26,12 @@ func newSnapshotAgeCmd(a *app.App) *cobra.Command {
 		Short: "Judge whether the newest backup, and the newest verified one, is young enough",
 		Long: `Tells how old the newest good backup of REPO is, and the newest whose content was
 verified. A run of save --skip-unchanged that found nothing changed counts as a
-backup of its time.
+backup of its time. A backup stamped in the future has no age: it is warned of,
+and does not count.
 
 Exit codes: 0 young enough; 2 wrong usage or configuration; 3 too old, or there
-is none; 4 REPO could not be read.`,
+is none; 4 REPO could not be read, or only a backup stamped in the future might
+be young enough.`,
 		Example: "  etcdkit snapshot age s3://backups/prod/ --max 26h --verified-max 8d",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
@@ -40,8 +43,14 @@ is none; 4 REPO could not be read.`,
 			if age == nil {
 				return unreachable(err)
 			}
-			if errors.Is(err, snapshot.ErrTooOld) {
+			switch {
+			case errors.Is(err, snapshot.ErrTooOld):
 				err = cli.Verdict(err)
+			case errors.Is(err, snapshot.ErrClock):
+				err = cli.CannotTell(hint.With(err, "set the clocks by NTP, then take a new backup"))
+			}
+			for _, note := range age.Notes {
+				a.Warn("%s", note)
 			}
 			if metricsFile != "" {
 				err = errors.Join(err, metricsfile.Write(metricsFile, ageMetrics(age)))
@@ -77,8 +86,11 @@ func ageMetrics(f *snapshot.Freshness) []metricsfile.Gauge {
 func ageResult(f *snapshot.Freshness) output.Result {
 	rows := func() [][]string {
 		line := func(what, name string, at time.Time, age *float64) []string {
-			if age == nil {
+			switch {
+			case name == "":
 				return []string{what, "none", "", ""}
+			case age == nil:
+				return []string{what, name, output.Time(at), "unknown"}
 			}
 			return []string{what, name, output.Time(at), time.Duration(*age * float64(time.Second)).Round(time.Second).String()}
 		}
@@ -90,6 +102,10 @@ func ageResult(f *snapshot.Freshness) output.Result {
 			for _, row := range rows() {
 				if row[3] == "" {
 					fmt.Fprintf(w, "%s backup: none\n", row[0])
+					continue
+				}
+				if row[3] == "unknown" {
+					fmt.Fprintf(w, "%s backup: of unknown age, %s (%s)\n", row[0], row[1], row[2])
 					continue
 				}
 				fmt.Fprintf(w, "%s backup: %s old, %s (%s)\n", row[0], row[3], row[1], row[2])

@@ -40,6 +40,16 @@ func (s *Saved) setLineage(e earlier) error {
 	return nil
 }
 
+// warnOfClocks tells of the youngest backup that a wrong clock stamped.
+func (s *Saved) warnOfClocks(all []*Backup, now time.Time) {
+	if len(all) == 0 || !inFuture(all[len(all)-1].CreatedAt, now) {
+		return
+	}
+	b := all[len(all)-1]
+	s.Warnings = append(s.Warnings, fmt.Sprintf("the clock of this machine, or of the one that made backup %s, is wrong: it is stamped %s, in the future",
+		b.Name, b.CreatedAt.UTC().Format(time.RFC3339)))
+}
+
 func (s *Saved) continueLineage(all []*Backup) {
 	m := s.Manifest
 	newest, err := Latest(all, false)

@@ -56,6 +56,17 @@ func TestASlowSaveBesideAFastOneStaysInTheLineage(t *testing.T) {
 	}
 }
 
+func TestASaveTellsOfAWrongClock(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for ahead, want := range map[time.Duration]int{-time.Hour: 0, time.Minute: 0, time.Hour: 1} {
+		s := &Saved{}
+		s.warnOfClocks([]*Backup{{Manifest: Manifest{Name: "b", CreatedAt: now.Add(ahead)}}}, now)
+		if len(s.Warnings) != want {
+			t.Errorf("%s ahead: %q, want %d warnings", ahead, s.Warnings, want)
+		}
+	}
+}
+
 func TestALineageThatBeginsFollowsFromWhatIsThere(t *testing.T) {
 	begin := func(cluster string, names ...string) string {
 		var all []*Backup

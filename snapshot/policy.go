@@ -42,6 +42,9 @@ type Decision struct {
 	Keep    bool     `json:"keep"`
 	Reasons []string `json:"reasons"`
 	Deleted bool     `json:"deleted"`
+
+	future bool // stamped by a wrong clock
+	newest bool // stays whatever its size
 }
 
 func (d *Decision) keep(reason string) {
@@ -55,11 +58,12 @@ func (d *Decision) drop(reason string) {
 }
 
 // Split decides about the backups of one lineage, given and returned oldest
-// first. The newest good one is always kept.
+// first. The newest good one is always kept, and so is what is stamped in the
+// future: it takes nobody's place, and nobody knows how old it is.
 func (p Policy) Split(all []*Backup, now time.Time) []*Decision {
 	decisions := make([]*Decision, len(all))
 	for i, b := range all {
-		decisions[i] = &Decision{Backup: b}
+		decisions[i] = &Decision{Backup: b, future: inFuture(b.CreatedAt, now)}
 	}
 	groups := map[string][]*Decision{}
 	for _, d := range slices.Backward(decisions) { // newest first
@@ -89,7 +93,7 @@ func (p Policy) apply(group []*Decision, now time.Time) {
 		kept, last := 0, ""
 		for _, d := range group {
 			period := r.period(d.Backup.CreatedAt.UTC())
-			if !d.Backup.Good() || kept >= r.count || (period == last && kept > 0) {
+			if !d.Backup.Good() || d.future || kept >= r.count || (period == last && kept > 0) {
 				continue
 			}
 			kept, last = kept+1, period
@@ -97,6 +101,10 @@ func (p Policy) apply(group []*Decision, now time.Time) {
 		}
 	}
 	for _, d := range group {
+		if d.future {
+			d.keep("stamped in the future by a wrong clock")
+			continue
+		}
 		if p.Within > 0 && now.Sub(d.Backup.CreatedAt) < p.Within {
 			d.keep("within " + p.Within.String())
 		}
@@ -125,14 +133,31 @@ func (p Policy) rules() []rule {
 }
 
 // protectNewest keeps the newest good backup whatever the rules say, and what
-// is younger still: it may be all that there is.
+// is younger still: it may be all that there is. Where clocks and revisions
+// disagree which one that is, it keeps both.
 func (p Policy) protectNewest(decisions []*Decision) {
-	for _, d := range slices.Backward(decisions) {
-		if d.Backup.Good() {
-			d.keep("newest good one")
-			return
+	var newest *Decision
+	for _, d := range decisions {
+		if d.Backup.Good() && !d.future && (newest == nil || d.Backup.earliest() >= newest.Backup.earliest()) {
+			newest = d
 		}
-		d.keep("no good one is younger")
+	}
+	if newest != nil {
+		newest.newest = true
+		newest.keep("newest good one")
+	}
+	for _, d := range slices.Backward(decisions) {
+		switch {
+		case d.future:
+		case d.Backup.Good():
+			if d != newest {
+				d.newest = true
+				d.keep("youngest good one")
+			}
+			return
+		default:
+			d.keep("no good one is younger")
+		}
 	}
 }
 
@@ -151,11 +176,11 @@ func (p Policy) limitSize(decisions []*Decision) {
 			continue
 		}
 		total += d.Backup.StoredBytes
-		if total > p.MaxSize && !protected {
+		if total > p.MaxSize && !protected && !d.future && !d.newest {
 			d.drop("together with the younger ones it is larger than the size allowed")
 			total -= d.Backup.StoredBytes
 		}
-		if d.Backup.Good() {
+		if d.Backup.Good() && !d.future {
 			protected = false
 		}
 	}

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,12 +11,13 @@ import (
 )
 
 // backups builds backups from a drawing, oldest first: each word is an age
-// before now, with ! for one without quorum, and @m for a member.
+// before now, with ! for one without quorum, @m for a member, #n for a revision.
 func backups(t *testing.T, now time.Time, drawing string) []*snapshot.Backup {
 	t.Helper()
 	var all []*snapshot.Backup
 	for word := range strings.FieldsSeq(drawing) {
-		age, member, _ := strings.Cut(word, "@")
+		age, revision, _ := strings.Cut(word, "#")
+		age, member, _ := strings.Cut(age, "@")
 		age, bad := strings.CutSuffix(age, "!")
 		d, err := time.ParseDuration(age)
 		if err != nil {
@@ -23,9 +25,22 @@ func backups(t *testing.T, now time.Time, drawing string) []*snapshot.Backup {
 		}
 		all = append(all, &snapshot.Backup{Manifest: snapshot.Manifest{
 			Schema: 1, Name: word, CreatedAt: now.Add(-d), Quorum: !bad, MemberID: member, StoredBytes: 100, Lineage: "a", ClusterID: "c",
+			Revision: number(t, revision),
 		}})
 	}
 	return all
+}
+
+func number(t *testing.T, s string) int64 {
+	t.Helper()
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestPolicy(t *testing.T) {
@@ -54,6 +69,10 @@ func TestPolicy(t *testing.T) {
 		"E97 members are counted together":        {snapshot.Policy{Last: 2}, "4h@a 3h@b 2h@a 1h@a", "2h@a 1h@a"},
 		"E97 or apart, when asked":                {snapshot.Policy{Last: 1, ByMember: true}, "4h@a 3h@b 2h@a 1h@a", "3h@b 1h@a"},
 		"none":                                    {snapshot.Policy{Last: 1}, "", ""},
+		"a stamp in the future takes no place":    {snapshot.Policy{Last: 1}, "3h 2h 1h -90h", "1h -90h"},
+		"nor the newest one's protection":         {snapshot.Policy{MaxSize: 1}, "3h 2h 1h -90h", "1h -90h"},
+		"what a late clock stamped, stays":        {snapshot.Policy{Last: 2}, "900h#9 3h#1 2h#2 1h#3", "900h#9 2h#2 1h#3"},
+		"whatever its size":                       {snapshot.Policy{MaxSize: 1}, "900h#9 3h#1 2h#2 1h#3", "900h#9 1h#3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kept []string
@@ -98,6 +117,8 @@ func TestLatest(t *testing.T) {
 		"unless asked for":             {backups(t, now, "3h 2h 1h!"), true, "1h!"},
 		"of the newest lineage":        {lineage(backups(t, now, "3h 2h 1h"), "x", "x", "y"), false, "1h"},
 		"newest lineage, its good one": {lineage(backups(t, now, "3h 2h 1h!"), "x", "y", "y"), false, "2h"},
+		"by revision, not by clock":    {backups(t, now, "3h#9 2h#1 1h#2"), false, "3h#9"},
+		"of one revision the youngest": {backups(t, now, "3h#2 2h#2 1h#1"), false, "2h#2"},
 		"none":                         {nil, false, "error"},
 		"none is good":                 {backups(t, now, "1h!"), false, "error"},
 	} {

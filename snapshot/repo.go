@@ -178,22 +178,27 @@ func Lineages(all []*Backup) []string {
 }
 
 // Latest returns the newest good backup of the newest lineage among backups
-// sorted by age. Without anyQuorum those without quorum do not count.
+// sorted by age. Without anyQuorum those without quorum do not count. Inside a
+// lineage the revision tells which is the newest, whatever clocks said.
 func Latest(all []*Backup, anyQuorum bool) (*Backup, error) {
 	if clusters := Clusters(all); len(clusters) > 1 {
 		return nil, hint.With(fmt.Errorf("find the latest backup: %w: the repository holds clusters %s", ErrAmbiguous, strings.Join(clusters, ", ")),
 			"name the cluster, as in REPO/%s/latest", clusters[0])
 	}
 	lineages := Lineages(all)
+	var latest *Backup
 	for _, b := range slices.Backward(all) {
 		if len(lineages) > 0 && b.Lineage != lineages[0] {
 			continue
 		}
 		usable := *b
 		usable.Quorum = usable.Quorum || anyQuorum
-		if usable.Good() {
-			return b, nil
+		if usable.Good() && (latest == nil || len(lineages) > 0 && b.earliest() > latest.earliest()) {
+			latest = b
 		}
+	}
+	if latest != nil {
+		return latest, nil
 	}
 	return nil, fmt.Errorf("find the latest backup: %w: none of %d is good", ErrNoBackup, len(all))
 }

@@ -196,6 +196,7 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	}
 	if err == nil {
 		err = saved.setLineage(k.earlier)
+		saved.warnOfClocks(k.earlier.backups, k.opts.Now())
 	}
 	manifest := m.ClusterID + "/" + m.Name + manifestSuffix
 	if err == nil {
