@@ -29,10 +29,10 @@ func completeLive(a *app.App, root *cobra.Command) {
 		return completions.Endpoints(ctx, c)
 	}
 	for _, path := range [][]string{{"get"}, {"put"}, {"del"}, {"watch"}} {
-		completeArg(a, root, path, completions.Keys)
+		completeArg(a, at(root, path...), completions.Keys)
 	}
 	for _, path := range [][]string{{"member", "remove"}, {"member", "update"}, {"member", "promote"}, {"move-leader"}} {
-		completeArg(a, root, path, ids)
+		completeArg(a, at(root, path...), ids)
 	}
 	register(root, "endpoints", liveCompletion(a, endpoints))
 	register(root, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -43,13 +43,8 @@ func completeLive(a *app.App, root *cobra.Command) {
 	})
 }
 
-// completeArg completes the first argument of the command at path, where the
-// tree has it.
-func completeArg(a *app.App, root *cobra.Command, path []string, question ask) {
-	cmd, rest, err := root.Find(path)
-	if err != nil || len(rest) > 0 {
-		return
-	}
+// completeArg completes the first argument of cmd.
+func completeArg(a *app.App, cmd *cobra.Command, question ask) {
 	live := liveCompletion(a, question)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

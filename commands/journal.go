@@ -27,9 +27,6 @@ func mutating() map[string]int {
 // markMutating marks those of the tree's commands.
 func markMutating(root *cobra.Command) {
 	for path, arguments := range mutating() {
-		cmd, rest, err := root.Find(strings.Fields(path))
-		if err == nil && len(rest) == 0 {
-			app.Mutates(cmd, arguments)
-		}
+		app.Mutates(at(root, strings.Fields(path)...), arguments)
 	}
 }

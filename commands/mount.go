@@ -6,24 +6,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/commands/app"
-	"github.com/etcdkit/etcdkit/commands/utl"
 )
+
+// at returns the command whose names from the root down are these, nil where
+// the tree has none. Root.Find would parse flags for it, and with that made up
+// half the time in which the tree is built.
+func at(root *cobra.Command, names ...string) *cobra.Command {
+	cmd := root
+	for _, name := range names {
+		i := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+		if i < 0 {
+			return nil
+		}
+		cmd = cmd.Commands()[i]
+	}
+	return cmd
+}
 
 // mount adds native subcommands to a group, which may be one of etcdctl's.
 func mount(a *app.App, root *cobra.Command, group, short string, subs ...*cobra.Command) {
-	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == group })
-	if i < 0 {
-		root.AddCommand(a.Group(group, short, subs...))
+	if cmd := at(root, group); cmd != nil {
+		cmd.AddCommand(subs...)
 		return
 	}
-	root.Commands()[i].AddCommand(subs...)
-}
-
-// defragFiles lets defrag work on a data directory too.
-func defragFiles(a *app.App, root *cobra.Command) {
-	for _, c := range root.Commands() {
-		if c.Name() == "defrag" {
-			utl.WithDataDir(a, c)
-		}
-	}
+	root.AddCommand(a.Group(group, short, subs...))
 }

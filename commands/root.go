@@ -85,7 +85,7 @@ func newRoot(a *app.App) *cobra.Command {
 	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
 	mount(a, root, "member", "Membership related commands", newMemberReplaceCmd(a))
 	mount(a, root, "snapshot", "Take, keep, prove and restore backups", utl.NativeSnapshot(a, &restoreSources{a: a})...)
-	defragFiles(a, root)
+	utl.WithDataDir(a, at(root, "defrag"))
 	markMutating(root)
 	hideGlobals(a, root)
 	completeLive(a, root)
