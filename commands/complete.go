@@ -43,8 +43,11 @@ func completeLive(a *app.App, root *cobra.Command) {
 	})
 }
 
-// completeArg completes the first argument of cmd.
+// completeArg completes the first argument of cmd, where the tree has it.
 func completeArg(a *app.App, cmd *cobra.Command, question ask) {
+	if cmd == nil {
+		return
+	}
 	live := liveCompletion(a, question)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

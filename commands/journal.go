@@ -24,9 +24,11 @@ func mutating() map[string]int {
 	}
 }
 
-// markMutating marks those of the tree's commands.
+// markMutating marks those of them that the tree has.
 func markMutating(root *cobra.Command) {
 	for path, arguments := range mutating() {
-		app.Mutates(at(root, strings.Fields(path)...), arguments)
+		if cmd := at(root, strings.Fields(path)...); cmd != nil {
+			app.Mutates(cmd, arguments)
+		}
 	}
 }

@@ -25,24 +25,25 @@ type program struct {
 
 // Main runs the program that args[0] names and returns its exit code.
 func Main(ctx context.Context, args []string, env *cli.Env) int {
-	p := programFor(args[0], env)
+	p := programFor(args[0], env, args[1:])
 	cobra.EnablePrefixMatching = true // "mem li" for "member list", as upstream
 	p.root.SetArgs(args[1:])
 	cmd, err := p.root.ExecuteContextC(ctx)
 	return p.report(cmd.CommandPath(), err)
 }
 
-func programFor(argv0 string, env *cli.Env) program {
+// programFor returns the program of a name, as far as a command line needs it.
+func programFor(argv0 string, env *cli.Env, line []string) program {
 	switch strings.TrimSuffix(filepath.Base(argv0), ".exe") {
 	case "etcdctl":
-		root, report := ctl.New(env)
+		root, report := ctl.New(env, line)
 		return program{root, anywhere(report)}
 	case "etcdutl":
 		root, report := utl.New(env)
 		return program{root, anywhere(report)}
 	}
 	a := app.New("etcdkit", cli.Native, env)
-	return program{newRoot(a), a.Report}
+	return program{newRoot(a, line), a.Report}
 }
 
 // anywhere is a report that does not care which command failed, as upstream's.
@@ -50,11 +51,11 @@ func anywhere(report func(error) int) func(string, error) int {
 	return func(_ string, err error) int { return report(err) }
 }
 
-// Tree returns the command tree of a program, for documentation.
-func Tree(name string, env *cli.Env) *cobra.Command { return programFor(name, env).root }
+// Tree returns the whole command tree of a program, for documentation.
+func Tree(name string, env *cli.Env) *cobra.Command { return programFor(name, env, nil).root }
 
-// newRoot returns the etcdkit tree.
-func newRoot(a *app.App) *cobra.Command {
+// newRoot returns the etcdkit tree, as far as a command line needs it.
+func newRoot(a *app.App, line []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "etcdkit",
 		Short: "Everything that people who keep etcd alive need, in one binary",
@@ -75,19 +76,37 @@ func newRoot(a *app.App) *cobra.Command {
 	root.SetIn(a.In)
 	root.AddGroup(nativeGroups()...)
 	root.AddGroup(ctl.Groups()...)
-	root.AddCommand(ctl.Native(a)...)
-	root.AddCommand(grouped(groupBackup, append(utl.Native(a), newDBCmd(a))...)...)
-	root.AddCommand(grouped(groupCluster, newHealthCmd(a), newDefragAllCmd(a))...)
-	root.AddCommand(grouped(groupBackup, a.Group("snapshot", "Take, keep, prove and restore backups", snapshotCommands(a)...))...)
-	root.AddCommand(grouped(groupProof, newDiskCmd(a), newSecretsCmd(a))...)
-	root.AddCommand(grouped(groupSelf, newPlaygroundCmd(a), newConfigCmd(a))...)
-	mount(a, root, "check", "Check properties of the cluster", newCheckConsistencyCmd(a))
-	mount(a, root, "alarm", "Alarm related commands", newAlarmRecoverCmd(a))
-	mount(a, root, "member", "Membership related commands", newMemberReplaceCmd(a))
-	mount(a, root, "snapshot", "Take, keep, prove and restore backups", utl.NativeSnapshot(a, &restoreSources{a: a})...)
-	utl.WithDataDir(a, at(root, "defrag"))
+	root.CompletionOptions.DisableDefaultCmd = true // it has its own
+	app.Grow(root, append(ctl.Native(a), branches(a)...), line)
+	extend(root, "check", func(c *cobra.Command) { c.AddCommand(newCheckConsistencyCmd(a)) })
+	extend(root, "alarm", func(c *cobra.Command) { c.AddCommand(newAlarmRecoverCmd(a)) })
+	extend(root, "member", func(c *cobra.Command) { c.AddCommand(newMemberReplaceCmd(a)) })
+	extend(root, "defrag", func(c *cobra.Command) { utl.WithDataDir(a, c) })
 	markMutating(root)
 	hideGlobals(a, root)
 	completeLive(a, root)
 	return root
+}
+
+// branches are the commands of the root beside etcdctl's.
+func branches(a *app.App) []app.Branch {
+	var all []app.Branch
+	for _, c := range []struct {
+		name, group string
+		build       func(*app.App) *cobra.Command
+	}{
+		{"hashkv", groupBackup, utl.NativeHashKV},
+		{"migrate", groupBackup, utl.NativeMigrate},
+		{"db", groupBackup, newDBCmd},
+		{"snapshot", groupBackup, newSnapshotCmd},
+		{"health", groupCluster, newHealthCmd},
+		{"defrag-all", groupCluster, newDefragAllCmd},
+		{"disk", groupProof, newDiskCmd},
+		{"secrets", groupProof, newSecretsCmd},
+		{"playground", groupSelf, newPlaygroundCmd},
+		{"config", groupSelf, newConfigCmd},
+	} {
+		all = append(all, app.Branch{Name: c.name, Group: c.group, Build: func() *cobra.Command { return c.build(a) }})
+	}
+	return all
 }

@@ -48,7 +48,7 @@ func TestTheConfigurationOfThisNodeIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := app.New("etcdkit", cli.Native, &cli.Env{Out: io.Discard, Err: io.Discard})
-			root := newRoot(a)
+			root := newRoot(a, nil)
 			if err := root.ParseFlags(nil); err != nil {
 				t.Fatal(err)
 			}

@@ -4,12 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/commands/utl"
 )
 
-// snapshotCommands are the subcommands of snapshot that deal with
-// repositories.
-func snapshotCommands(a *app.App) []*cobra.Command {
-	return []*cobra.Command{
+// newSnapshotCmd is the group that holds a backup's life.
+func newSnapshotCmd(a *app.App) *cobra.Command {
+	cmd := a.Group("snapshot", "Take, keep, prove and restore backups",
 		newSnapshotSaveCmd(a),
 		newSnapshotListCmd(a),
 		newSnapshotShowCmd(a),
@@ -18,5 +18,7 @@ func snapshotCommands(a *app.App) []*cobra.Command {
 		newSnapshotCopyCmd(a),
 		newSnapshotAgeCmd(a),
 		newSnapshotCheckStoreCmd(a),
-	}
+	)
+	cmd.AddCommand(utl.NativeSnapshot(a, &restoreSources{a: a})...)
+	return cmd
 }

@@ -37,8 +37,9 @@ func Groups() []*cobra.Group {
 	}
 }
 
-// New returns the etcdctl tree and what reports its errors.
-func New(env *cli.Env) (*cobra.Command, func(error) int) {
+// New returns the etcdctl tree, as far as a command line needs it, and what
+// reports its errors.
+func New(env *cli.Env, line []string) (*cobra.Command, func(error) int) {
 	t := &tree{App: app.New("etcdctl", cli.Upstream, env)}
 	root := &cobra.Command{
 		Use: "etcdctl", Short: "A simple command line client for etcd3.",
@@ -51,7 +52,8 @@ func New(env *cli.Env) (*cobra.Command, func(error) int) {
 	t.Global.Bind(global, t.Dialect)
 	completeFlag(root, "write-out", upstreamFormats()...)
 	root.AddGroup(Groups()...)
-	root.AddCommand(inUpstreamOrder(append(keyCommands(t), clusterCommands(t)...))...)
+	root.CompletionOptions.DisableDefaultCmd = true // it has its own
+	app.Grow(root, branches(t), line)
 	root.SetHelpCommandGroupID(groupUtility)
 
 	global.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
@@ -65,39 +67,52 @@ func New(env *cli.Env) (*cobra.Command, func(error) int) {
 	return root, t.report
 }
 
-// Native returns etcdctl's commands for the etcdkit tree.
-func Native(a *app.App) []*cobra.Command {
-	t := &tree{App: a}
-	return append(keyCommands(t), clusterCommands(t)...)
+// Native returns etcdctl's commands for the etcdkit tree, which has a snapshot
+// group of its own.
+func Native(a *app.App) []app.Branch {
+	return slices.DeleteFunc(branches(&tree{App: a}), func(b app.Branch) bool { return b.Name == "snapshot" })
 }
 
-// keyCommands are the commands that deal with keys, leases and locks.
-func keyCommands(t *tree) []*cobra.Command {
-	return []*cobra.Command{
-		newGetCmd(t),
-		newPutCmd(t),
-		newDelCmd(t),
-		newTxnCmd(t),
-		newWatchCmd(t),
-		newLockCmd(t),
-		newElectCmd(t),
-		newMakeMirrorCmd(t),
-		newCompactionCmd(t),
-		newLeaseCmd(t),
+// branches are the commands, in the order in which upstream adds them:
+// suggestions after a misspelt name come in that order.
+func branches(t *tree) []app.Branch {
+	var all []app.Branch
+	for _, c := range []struct {
+		name  string
+		build func(*tree) *cobra.Command
+	}{
+		{"get", newGetCmd},
+		{"put", newPutCmd},
+		{"del", newDelCmd},
+		{"txn", newTxnCmd},
+		{"compaction", newCompactionCmd},
+		{"alarm", newAlarmCmd},
+		{"defrag", newDefragCmd},
+		{"endpoint", newEndpointCmd},
+		{"move-leader", newMoveLeaderCmd},
+		{"watch", newWatchCmd},
+		{"version", newVersionCmd},
+		{"lease", newLeaseCmd},
+		{"member", newMemberCmd},
+		{"snapshot", newSnapshotCmd},
+		{"make-mirror", newMakeMirrorCmd},
+		{"lock", newLockCmd},
+		{"elect", newElectCmd},
+		{"auth", newAuthCmd},
+		{"user", newUserCmd},
+		{"role", newRoleCmd},
+		{"check", newCheckCmd},
+		{"completion", newCompletionCmd},
+		{"downgrade", newDowngradeCmd},
+		{"options", newOptionsCmd},
+	} {
+		all = append(all, app.Branch{
+			Name:  c.name,
+			Build: func() *cobra.Command { return c.build(t) },
+			Whole: c.name == "completion", // upstream's script holds every command
+		})
 	}
-}
-
-// inUpstreamOrder sorts the commands as upstream adds them: suggestions after a
-// misspelt name come in that order.
-func inUpstreamOrder(cmds []*cobra.Command) []*cobra.Command {
-	order := []string{
-		"get", "put", "del", "txn", "compaction", "alarm", "defrag", "endpoint", "move-leader", "watch", "version", "lease",
-		"member", "snapshot", "make-mirror", "lock", "elect", "auth", "user", "role", "check", "completion", "downgrade", "options",
-	}
-	slices.SortStableFunc(cmds, func(a, b *cobra.Command) int {
-		return slices.Index(order, a.Name()) - slices.Index(order, b.Name())
-	})
-	return cmds
+	return all
 }
 
 // completeFlag makes shells complete the values of a flag.

@@ -30,11 +30,11 @@ func New(env *cli.Env) (*cobra.Command, func(error) int) {
 	return root, t.report
 }
 
-// Native returns etcdutl's commands for the root of the etcdkit tree.
-func Native(a *app.App) []*cobra.Command {
-	t := &tree{App: a}
-	return []*cobra.Command{newHashKVCmd(t), newMigrateCmd(t)}
-}
+// NativeHashKV returns hashkv for the root of the etcdkit tree.
+func NativeHashKV(a *app.App) *cobra.Command { return newHashKVCmd(&tree{App: a}) }
+
+// NativeMigrate returns migrate for the root of the etcdkit tree.
+func NativeMigrate(a *app.App) *cobra.Command { return newMigrateCmd(&tree{App: a}) }
 
 // NativeSnapshot returns etcdutl's commands for etcdkit's snapshot group.
 // Beside files and data directories, a restore takes what sources open.

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-
-	"github.com/etcdkit/etcdkit/commands/app"
 )
 
 // at returns the command whose names from the root down are these, nil where
@@ -23,11 +21,9 @@ func at(root *cobra.Command, names ...string) *cobra.Command {
 	return cmd
 }
 
-// mount adds native subcommands to a group, which may be one of etcdctl's.
-func mount(a *app.App, root *cobra.Command, group, short string, subs ...*cobra.Command) {
-	if cmd := at(root, group); cmd != nil {
-		cmd.AddCommand(subs...)
-		return
+// extend adds what is native to a command of etcdctl's, where the tree has it.
+func extend(root *cobra.Command, name string, with func(*cobra.Command)) {
+	if cmd := at(root, name); cmd != nil {
+		with(cmd)
 	}
-	root.AddCommand(a.Group(group, short, subs...))
 }

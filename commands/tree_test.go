@@ -1,0 +1,43 @@
+package commands
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/etcdkit/etcdkit/internal/cli"
+)
+
+// A command line that begins with a command's name builds that command alone:
+// nobody may see that.
+func TestACommandBuiltAloneIsTheOneOfTheWholeTree(t *testing.T) {
+	for _, name := range []string{"etcdkit", "etcdctl"} {
+		for _, cmd := range Tree(name, &cli.Env{}).Commands() {
+			alone := programFor(name, &cli.Env{}, []string{cmd.Name()}).root
+			if n := len(alone.Commands()); n != 1 && cmd.Name() != "completion" {
+				t.Errorf("%s %s: %d commands were built", name, cmd.Name(), n)
+			}
+			for _, sub := range append(cmd.Commands(), cmd) {
+				path := strings.Fields(sub.CommandPath())[1:]
+				got := told(t, name, append(path, "--help")...)
+				want := told(t, name, append([]string{"help"}, path...)...)
+				if got != want {
+					t.Errorf("%s: the help of the command alone differs from that in the whole tree:\n%s\nwant:\n%s", sub.CommandPath(), got, want)
+				}
+			}
+		}
+	}
+}
+
+// told returns what a command line prints.
+func told(t *testing.T, name string, line ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	root := programFor(name, &cli.Env{Out: &out, Err: &out}, line).root
+	root.SetOut(&out)
+	root.SetArgs(line)
+	if err := root.ExecuteContext(t.Context()); err != nil || out.Len() == 0 {
+		t.Fatalf("%s %q: %v\n%s", name, line, err, out.String())
+	}
+	return out.String()
+}
