@@ -14,7 +14,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
-	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/internal/progress"
@@ -34,6 +34,7 @@ type saveFlags struct {
 	labels    []string
 	lockUntil string
 	stale     longDuration
+	metrics   []string
 }
 
 func newSnapshotSaveCmd(a *app.App) *cobra.Command {
@@ -43,9 +44,10 @@ func newSnapshotSaveCmd(a *app.App) *cobra.Command {
 		Short: "Take a backup, checked while it streams, to a file, a folder, S3 or a pipe",
 		Long: `Streams a snapshot to TARGET: a file, a folder ending in /, s3://BUCKET/PREFIX/,
 @NAME of a configured repository, or - for standard output. Of several endpoints
-it takes a follower that serves linearizable reads, and the next one if that
-fails. Nothing is staged on disk unless told, nothing broken is ever stored: the
-SHA-256 at the snapshot's end is checked before the upload is completed.
+it takes a follower that serves linearizable reads and is not being
+defragmented, and the next one if that fails. Nothing is staged on disk unless
+told, nothing broken is ever stored: the SHA-256 at the snapshot's end is
+checked before the upload is completed.
 
 In a folder or bucket, what killed runs left is removed first, and with --keep-*
 older backups are pruned after success.
@@ -64,6 +66,8 @@ usage or configuration.`,
 	f.telling.bind(cmd.Flags())
 	fs := cmd.Flags()
 	fs.BoolVar(&f.cluster, "cluster", false, "consider every member of the cluster, not only the endpoints given")
+	fs.StringSliceVar(&f.metrics, "metrics-urls", nil, "pages with the members' metrics, matched by host (default /metrics at each client URL)")
+	config.Env(fs, "metrics-urls")
 	fs.StringVar(&f.Compression, "compress", "", "compress: zstd, or zstd:1 to zstd:22")
 	fs.StringArrayVar(&f.labels, "label", nil, "note KEY=VALUE in the manifest; may be repeated")
 	fs.BoolVar(&f.SkipUnchanged, "skip-unchanged", false, "leave a small record instead if no revision was made since the last backup")
@@ -161,13 +165,19 @@ func (f *saveFlags) source(ctx context.Context, a *app.App) (snapshot.Source, er
 	if err != nil {
 		return snapshot.Source{}, err
 	}
+	doors, endpoints, err := a.Doors(ctx, f.metrics)
+	if err != nil {
+		return snapshot.Source{}, err
+	}
 	src := snapshot.Source{
-		Endpoints: conn.Endpoints,
+		Endpoints: endpoints,
 		Dial: func(ctx context.Context, endpoint string) (snapshot.Client, error) {
 			return a.Dial(ctx, conn.At(endpoint))
 		},
-		Explain: func(ctx context.Context, endpoint string, err error) error {
-			return etcd.Diagnose(ctx, conn.At(endpoint), err)
+		Explain: doors.Explain,
+		Defragmenting: func(ctx context.Context, endpoint string) (bool, error) {
+			page, err := doors.Scrape(ctx, endpoint)
+			return page.Defragmenting(), err
 		},
 	}
 	if !f.cluster {

@@ -101,6 +101,9 @@ func metricsPage(clientURL string, pages []string) (string, error) {
 	return u.String(), nil
 }
 
+// Defragmenting reports whether the member is being defragmented.
+func (s Samples) Defragmenting() bool { return s.value(metricDefrag) > 0 }
+
 // Metrics is what two scrapes of a member show.
 type Metrics struct {
 	SampleSeconds   float64 `json:"sampleSeconds"`
@@ -183,7 +186,7 @@ func measure(first, second Samples, apart time.Duration) *Metrics {
 		SlowApplies:     count(first, second, metricSlow),
 		FailedProposals: count(first, second, metricFailed),
 		QuotaBytes:      int64(second.value(metricQuota)),
-		Defragmenting:   second.value(metricDefrag) > 0,
+		Defragmenting:   second.Defragmenting(),
 		Snapshots:       second.snapshots(),
 	}
 	for _, peer := range second.peers() {

@@ -18,8 +18,11 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
-// askTimeout bounds one question to a member while one is being chosen.
-const askTimeout = 5 * time.Second
+// Bounds of one question to a member while one is being chosen.
+const (
+	askTimeout     = 5 * time.Second
+	metricsTimeout = 2 * time.Second
+)
 
 // probeKey is read to see that a member serves; it need not exist.
 const probeKey = "health"
@@ -39,6 +42,8 @@ type Source struct {
 	Dial      func(ctx context.Context, endpoint string) (Client, error)
 	// Explain, if set, says why a member cannot be used.
 	Explain func(ctx context.Context, endpoint string, err error) error
+	// Defragmenting, if set, reports whether a member is being defragmented now.
+	Defragmenting func(ctx context.Context, endpoint string) (bool, error)
 }
 
 // blame says what is wrong with a member.
@@ -56,6 +61,7 @@ type candidate struct {
 	status   *clientv3.StatusResponse
 	quorum   bool  // it served a linearizable read
 	revision int64 // that it had, at least
+	busy     bool  // it is being defragmented, and answers little until that ends
 	err      error // why it cannot serve
 }
 
@@ -100,14 +106,15 @@ func describe(clusters map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// better orders candidates: with quorum before without; among those a
-// follower before the leader, which has work enough; without, and between
-// followers, the more advanced first.
+// better orders candidates: with quorum before without; among those one that is
+// being defragmented last, and a follower before the leader, which has work
+// enough; without, and between followers, the more advanced first.
 func better(a, b *candidate) int {
 	leads := func(c *candidate) bool { return c.quorum && c.status.Leader == c.status.Header.GetMemberId() }
 	return cmp.Or(
 		order(b.quorum, a.quorum),
 		order(a.status.IsLearner, b.status.IsLearner),
+		order(a.quorum && a.busy, b.quorum && b.busy),
 		order(leads(a), leads(b)),
 		cmp.Compare(b.revision, a.revision),
 		cmp.Compare(b.status.RaftAppliedIndex, a.status.RaftAppliedIndex),
@@ -143,17 +150,31 @@ func (s Source) ask(ctx context.Context, endpoint string) *candidate {
 	if c.client, c.err = s.Dial(ctx, endpoint); c.err != nil {
 		return c
 	}
+	var look sync.WaitGroup
+	defer look.Wait()
+	if s.Defragmenting != nil {
+		look.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
+			defer cancel()
+			busy, err := s.Defragmenting(ctx, endpoint)
+			c.busy = busy && err == nil // not every member shows its metrics
+		})
+	}
 	if c.status, c.err = c.client.Status(ctx, endpoint); c.err != nil {
 		c.err = errors.Join(c.err, c.client.Close())
 		c.client = nil
 		return c
 	}
 	c.revision = c.status.Header.GetRevision()
-	if c.status.IsLearner {
-		return c
+	if !c.status.IsLearner {
+		c.probe(ctx)
 	}
-	// What follows this read in the same member is at least as new as every
-	// write acknowledged before.
+	return c
+}
+
+// probe sees whether the member has quorum. What follows this read in the same
+// member is at least as new as every write acknowledged before.
+func (c *candidate) probe(ctx context.Context) {
 	resp, err := c.client.Get(ctx, probeKey, clientv3.WithCountOnly())
 	switch {
 	case err == nil:
@@ -161,7 +182,17 @@ func (s Source) ask(ctx context.Context, endpoint string) *candidate {
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		c.quorum = true // refused only after the members agreed on where they are
 	}
-	return c
+}
+
+// await asks a member again that did not answer while it was being
+// defragmented: that is not to lack quorum.
+func (c *candidate) await(ctx context.Context, patience time.Duration) {
+	if !c.busy || c.quorum || c.status.IsLearner {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c.probe(ctx)
 }
 
 // open opens the snapshot stream.

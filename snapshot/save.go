@@ -116,6 +116,7 @@ func (s Source) take(ctx context.Context, opts SaveOptions, run string, put sink
 		saved.Failed = append(saved.Failed, s.blame(ctx, c.endpoint, c.err))
 	}
 	for _, c := range usable {
+		c.await(ctx, opts.StallTimeout)
 		if put.skip != nil {
 			if m := put.skip(c); m != nil {
 				saved.Manifest, saved.Unchanged = m, true
