@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,10 +33,6 @@ type writer struct {
 	failed  int
 	written int
 }
-
-type span struct{ from, to time.Time }
-
-func (s span) overlaps(o span) bool { return s.from.Before(o.to) && o.from.Before(s.to) }
 
 func (w *writer) run(ctx context.Context, request func(context.Context) error) {
 	last := time.Now()
@@ -107,19 +105,25 @@ func during(b *testing.B, servers *etcdtest.Servers, work func()) []*writer {
 	return writers
 }
 
+// benchTools are the tools of maintenance on a benchmark's cluster.
+func benchTools(b *testing.B, servers *etcdtest.Servers) health.Tools {
+	b.Helper()
+	return health.Tools{
+		Doors:   health.Doors{Dial: func(ctx context.Context, ep string) (health.Client, error) { return open(ctx, ep) }},
+		Operate: func(_ context.Context, ep string) (health.Operator, error) { return open(b.Context(), ep) },
+		Lock: func(ctx context.Context, ttl time.Duration) (health.Lock, error) {
+			return health.AcquireLock(ctx, etcdtest.Client(b, servers.Endpoints()...), ttl)
+		},
+	}
+}
+
 // BenchmarkStall shows the longest stall of writers on each endpoint while all
 // members are defragmented, by etcdctl defrag --cluster and by defrag-all.
 func BenchmarkStall(b *testing.B) {
 	servers := etcdtest.StartServers(b, etcdtest.ServerOptions{Members: 3, Flags: []string{"--quota-backend-bytes=4294967296"}})
 	client := etcdtest.Client(b, servers.Endpoints()...)
 	etcdtest.Fill(b, client, "fill/", benchMegabytes*128, 8<<10) // 100 of these are one request
-	tools := health.Tools{
-		Doors:   health.Doors{Dial: func(ctx context.Context, ep string) (health.Client, error) { return open(ctx, ep) }},
-		Operate: func(_ context.Context, ep string) (health.Operator, error) { return open(b.Context(), ep) },
-		Lock: func(ctx context.Context, ttl time.Duration) (health.Lock, error) {
-			return health.AcquireLock(ctx, client, ttl)
-		},
-	}
+	tools := benchTools(b, servers)
 	var lines []string
 	show := func(what string, turns map[string]span, writers []*writer) {
 		lines = append(lines, fmt.Sprintf("%s, %s leads", what, leads(b, client, servers)))
@@ -213,5 +217,91 @@ func BenchmarkHealth(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkHandover shows what becomes of writes through every member, a
+// hundred a second each, while leadership changes: moved by etcd alone, moved
+// by us, and taken over after the leader was killed.
+func BenchmarkHandover(b *testing.B) {
+	const moves = 10
+	servers := etcdtest.StartServers(b, etcdtest.ServerOptions{Members: 3})
+	tools := benchTools(b, servers)
+	var lines []string
+	ways := map[string]func() (gone string){
+		"etcd's own move": func() string { ownMove(b, servers); return "" },
+		"ours": func() string {
+			if _, _, err := health.MoveToAny(b.Context(), tools, servers.Endpoints()); err != nil {
+				b.Error(err)
+			}
+			return ""
+		},
+		"the leader killed": func() string {
+			leads := leading(b, servers)
+			leads.Kill()
+			time.Sleep(4 * time.Second) // an election
+			leads.Start()
+			return leads.Name
+		},
+	}
+	for range b.N {
+		for _, name := range slices.Sorted(maps.Keys(ways)) {
+			kinds, writes := map[string]int{}, 0
+			var failing, waiting time.Duration
+			for range moves {
+				gone := ""
+				for member, s := range whileWriting(b, servers, func() { gone = ways[name]() }) {
+					if member == gone {
+						continue
+					}
+					f, w := worst(s.attempts)
+					failing, waiting = max(failing, f), max(waiting, w)
+					writes += len(s.attempts)
+					for _, a := range failures(s.attempts) {
+						kinds[fmt.Sprintf("%v after %.0f s", a.err, a.to.Sub(a.from).Seconds())]++
+					}
+				}
+			}
+			lines = append(lines, fmt.Sprintf("%s, %d times: of %d writes failed %v; all new ones for at most %.0f ms, one waited %.0f ms",
+				name, moves, writes, kinds, ms(failing), ms(waiting)))
+		}
+	}
+	fmt.Println("\n" + strings.Join(lines, "\n"))
+}
+
+// whileWriting runs a stream through each member, for a while before and after
+// the work.
+func whileWriting(b *testing.B, servers *etcdtest.Servers, work func()) map[string]*stream {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	var wg sync.WaitGroup
+	streams := map[string]*stream{}
+	for _, m := range servers.Members {
+		streams[m.Name] = begin(ctx, b, &wg, m.Name, m.Endpoint)
+	}
+	time.Sleep(500 * time.Millisecond)
+	work()
+	time.Sleep(500 * time.Millisecond)
+	cancel()
+	wg.Wait()
+	return streams
+}
+
+// ownMove asks the leader to hand on to any other, and nothing more.
+func ownMove(b *testing.B, servers *etcdtest.Servers) {
+	b.Helper()
+	leads := leading(b, servers)
+	client := etcdtest.Client(b, leads.Endpoint)
+	list, err := client.MemberList(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, m := range list.Members {
+		if m.Name != leads.Name {
+			if _, err := client.MoveLeader(b.Context(), m.ID); err != nil {
+				b.Error(err)
+			}
+			return
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // ErrNoSuccessor means that no member can take leadership.
@@ -61,8 +63,8 @@ func MoveToAny(ctx context.Context, tools Tools, endpoints []string) (from, to M
 }
 
 // MoveLeader hands leadership from a member to the best of its successors, and
-// waits until the old leader itself follows another. It tries the next best
-// when one does not take it. Who leads then is returned.
+// waits until the old leader itself follows another one that serves. It tries
+// the next best when one does not take it. Who leads then is returned.
 func MoveLeader(ctx context.Context, tools Tools, facts Facts, from uint64) (Member, error) {
 	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == from })
 	if i < 0 {
@@ -103,14 +105,28 @@ func moveTo(ctx context.Context, old Operator, endpoint string, to Member) (lead
 		seen, err := statusWithin(ctx, old, endpoint)
 		switch {
 		case err == nil && seen.Leader != 0 && seen.Leader != seen.Header.MemberId:
-			return seen.Leader, nil
+			if err = served(ctx, old); err == nil {
+				return seen.Leader, nil
+			}
 		case err == nil && seen.Leader != 0 && moveErr != nil:
 			return 0, moveErr // it still leads
 		}
 		select {
 		case <-ctx.Done():
-			return 0, errors.Join(moveErr, err, fmt.Errorf("no other leader within %s", moveTimeout))
+			return 0, errors.Join(moveErr, err, fmt.Errorf("no other leader that serves within %s", moveTimeout))
 		case <-time.After(moveInterval):
 		}
 	}
+}
+
+// served reads through the member what its leader has to confirm. A new leader
+// can do so once it has committed something, and the member answers once it
+// has applied that: all that it was asked for before has an answer then, but
+// for what etcd dropped at the change.
+func served(ctx context.Context, client Client) error {
+	_, err := within(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return client.Get(ctx, probeKey) })
+	if err != nil && refused(err) {
+		return nil
+	}
+	return err
 }
