@@ -73,17 +73,20 @@ func runAlarmRecover(ctx context.Context, a *app.App, opts health.RecoverOptions
 	}
 	addLocalSpace(a, opts.Defrag.DiskFree)
 	out, err := health.Recover(ctx, tools, endpoints, opts)
-	return errors.Join(a.Print(recoveryView(out)), app.Judged(err))
+	return errors.Join(a.Print(recoveryView(out, err)), app.Judged(err))
 }
 
-// recoveryView is the view of an outcome below what fills the database.
-func recoveryView(r *health.Recovery) output.Result {
+// recoveryView is the view of an outcome below what fills the database. That
+// there is nothing to do is said only where that was seen.
+func recoveryView(r *health.Recovery, err error) output.Result {
 	view := outcomeView(&r.Outcome)
 	view.JSON = r
 	steps := view.Simple
 	view.Simple = func(w io.Writer) {
 		if len(r.Plan) == 0 {
-			fmt.Fprintln(w, "no NOSPACE alarm is armed")
+			if err == nil {
+				fmt.Fprintln(w, "no NOSPACE alarm is armed")
+			}
 			return
 		}
 		if c := r.Content; c != nil {

@@ -65,7 +65,8 @@ A live cluster has live, and with --place live,history also history.
 
 With --encryption-config every resource that the file lists is checked, against
 the provider and the key that come first for it. On a node whose files tell where
-its API server's configuration is, that one is taken. --decrypt-check proves that every
+its API server's configuration is, that one is taken; what they tell of the etcd
+prefix counts beside what is found by looking. --decrypt-check proves that every
 value opens with the file's keys, or by its key management plugin.
 
 Exit codes: 0 nothing found that must not be; 1 failed; 2 wrong usage or a broken
@@ -170,7 +171,12 @@ func (f *secretsFlags) options(a *app.App, source string) (opts secrets.Options,
 	if err := f.fit(source, opts.Places); err != nil {
 		return opts, nil, err
 	}
-	if opts.Config, err = f.encryptionConfig(a, source); err == nil && opts.Config == nil && f.decrypt {
+	node, found, err := nodeOf(a, source)
+	if err != nil {
+		return opts, nil, err
+	}
+	opts.Known = found.KeyPrefixes
+	if opts.Config, err = f.encryptionConfig(a, node, found); err == nil && opts.Config == nil && f.decrypt {
 		err = errors.New("--decrypt-check needs --encryption-config, for the keys")
 	}
 	return opts, failOn, err

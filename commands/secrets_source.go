@@ -44,10 +44,9 @@ func (f *secretsFlags) fit(source string, places []secrets.Place) error {
 	return nil
 }
 
-// encryptionConfig reads the configuration that is named, or that this node's
-// API server uses when it is this node's etcd that is scanned. It is nil where
-// there is none.
-func (f *secretsFlags) encryptionConfig(a *app.App, source string) (*kube.EncryptionConfig, error) {
+// encryptionConfig reads the configuration that is named, or that the node's
+// API server uses. It is nil where there is none.
+func (f *secretsFlags) encryptionConfig(a *app.App, node fs.FS, found etcd.Found) (*kube.EncryptionConfig, error) {
 	if f.config != "" {
 		file, err := os.Open(f.config)
 		if err != nil {
@@ -55,11 +54,11 @@ func (f *secretsFlags) encryptionConfig(a *app.App, source string) (*kube.Encryp
 		}
 		return parseEncryptionConfig(file, f.config)
 	}
-	root, name, err := configOfNode(a, source)
-	if err != nil || name == "" {
-		return nil, err
+	name := found.EncryptionConfig
+	if name == "" {
+		return nil, nil
 	}
-	file, err := root.Open(strings.TrimPrefix(name, "/"))
+	file, err := node.Open(strings.TrimPrefix(name, "/"))
 	if err != nil {
 		a.Warn("the API server's encryption configuration cannot be read, so it is not known what must be encrypted: %v", err)
 		return nil, nil
@@ -80,28 +79,28 @@ func parseEncryptionConfig(file io.ReadCloser, name string) (*kube.EncryptionCon
 	return c, nil
 }
 
-// configOfNode finds the configuration of this node's API server, where the
-// source is this node's etcd.
-func configOfNode(a *app.App, source string) (root fs.FS, name string, err error) {
+// nodeOf finds what this node's files tell of its etcd and its API server,
+// where the source is this node's etcd.
+func nodeOf(a *app.App, source string) (root fs.FS, found etcd.Found, err error) {
 	root = a.Global.Root
 	if root == nil {
 		root = os.DirFS("/")
 	}
 	if source == "" {
 		_, err := a.Connection()
-		return root, a.Global.Found.EncryptionConfig, err
+		return root, a.Global.Found, err
 	}
 	if a.Global.Discover == "none" {
-		return root, "", nil
+		return root, etcd.Found{}, nil
 	}
-	found, err := etcd.Discover(root, "")
+	found, err = etcd.Discover(root, "")
 	if err != nil {
-		return root, "", nil //nolint:nilerr // no node of Kubernetes, or not one that may be looked at
+		return root, etcd.Found{}, nil //nolint:nilerr // no node of Kubernetes, or not one that may be looked at
 	}
 	if abs, err := filepath.Abs(source); err != nil || found.DataDir == "" || abs != filepath.Clean(found.DataDir) {
-		return root, "", nil //nolint:nilerr // some other directory
+		return root, etcd.Found{}, nil //nolint:nilerr // some other directory
 	}
-	return root, found.EncryptionConfig, nil
+	return root, found, nil
 }
 
 // scan scans the source, which is the live cluster if it has no name.

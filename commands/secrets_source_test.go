@@ -3,6 +3,7 @@ package commands
 import (
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -23,7 +24,7 @@ func kubeadmNode(config string) fstest.MapFS {
 		"etc/kubernetes/pki/etcd/ca.crt": {}, "etc/kubernetes/pki/etcd/healthcheck-client.crt": {}, "etc/kubernetes/pki/etcd/healthcheck-client.key": {},
 		"var/lib/etcd/member/snap/db": {},
 		"etc/kubernetes/manifests/kube-apiserver.yaml": {Data: []byte(
-			"spec: {containers: [{name: kube-apiserver, command: [kube-apiserver, --encryption-provider-config=/etc/kubernetes/enc.yaml]}]}")},
+			"spec: {containers: [{name: kube-apiserver, command: [kube-apiserver, --encryption-provider-config=/etc/kubernetes/enc.yaml, --etcd-prefix=kube]}]}")},
 	}
 	if config != "" {
 		root["etc/kubernetes/enc.yaml"] = &fstest.MapFile{Data: []byte(config)}
@@ -53,9 +54,12 @@ func TestTheConfigurationOfThisNodeIsTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.Global.Root, a.Global.Discover = tc.root, tc.discover
-			c, err := (&secretsFlags{}).encryptionConfig(a, tc.source)
-			if (c != nil) != tc.found || (err != nil) != tc.bad {
-				t.Errorf("got %v, %v; want found %v, bad %v", c, err, tc.found, tc.bad)
+			opts, _, err := (&secretsFlags{failOn: []string{"plain"}}).options(a, tc.source)
+			if (opts.Config != nil) != tc.found || (err != nil) != tc.bad {
+				t.Errorf("got %v, %v; want found %v, bad %v", opts.Config, err, tc.found, tc.bad)
+			}
+			if tc.found && !slices.Equal(opts.Known, []string{"/kube"}) || !tc.found && tc.source != "" && opts.Known != nil {
+				t.Errorf("known prefixes %q", opts.Known)
 			}
 		})
 	}

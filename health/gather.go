@@ -28,6 +28,9 @@ type Client interface {
 type Doors struct {
 	// Dial opens a client pinned to one endpoint. It need not wait for it.
 	Dial func(ctx context.Context, endpoint string) (Client, error)
+	// Final, if set, tells the errors of Dial that say nothing about the member,
+	// such as the caller's own refusal. They end the gathering.
+	Final func(err error) bool
 	// Explain, if set, replaces the error of an endpoint that did not answer
 	// with one that names the cause.
 	Explain func(ctx context.Context, endpoint string, err error) error
@@ -89,6 +92,9 @@ func Gather(ctx context.Context, doors Doors, endpoints []string, opts Options) 
 		return p.client != nil || p.Error != "" || p.Endpoint == ""
 	})
 	each(fresh, func(p *probe) { p.ask(ctx, doors, opts) })
+	if i := slices.IndexFunc(probes, func(p *probe) bool { return p.final != nil }); i >= 0 {
+		return facts, probes[i].final
+	}
 	settle(ctx, probes, opts)
 	each(probes, func(p *probe) { p.examine(ctx, doors, opts) })
 	if list == nil {

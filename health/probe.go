@@ -21,6 +21,7 @@ type probe struct {
 	client Client
 	list   *clientv3.MemberListResponse
 	gaps   []Gap
+	final  error // ends the gathering
 }
 
 func (p *probe) gap(c Kind, format string, args ...any) {
@@ -33,6 +34,9 @@ func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 	defer cancel()
 	client, err := doors.Dial(ctx, p.Endpoint)
 	if err != nil {
+		if doors.Final != nil && doors.Final(err) {
+			p.final = err
+		}
 		p.explain(ctx, doors, err)
 		return
 	}

@@ -82,11 +82,31 @@ func (s *clusterScan) begin(prefixes []string) {
 	s.latest = make(map[string]version)
 }
 
+// look finds Kubernetes' prefixes. Known ones count where something is under
+// them, or where the user may not look at everything.
+func (s *clusterScan) look(ctx context.Context, kv kube.Getter) ([]string, error) {
+	found, err := kube.Discover(ctx, kv)
+	denied := errors.Is(err, rpctypes.ErrPermissionDenied) && len(s.opts.Known) > 0
+	if err != nil && !denied {
+		return nil, err
+	}
+	for _, prefix := range s.opts.Known {
+		resp, err := kv.Get(ctx, prefix+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) {
+			return nil, err
+		}
+		if !slices.Contains(found, prefix) && (err != nil || len(resp.Kvs) > 0) {
+			found = append(found, prefix)
+		}
+	}
+	return found, nil
+}
+
 // prefixes finds Kubernetes' prefixes, or checks those that were given.
 func (s *clusterScan) prefixes(ctx context.Context) ([]string, error) {
 	kv := getter{s}
 	if s.opts.Prefixes == nil {
-		found, err := kube.Discover(ctx, kv)
+		found, err := s.look(ctx, kv)
 		if err == nil && len(found) == 0 {
 			err = ErrNotKubernetes
 		}

@@ -84,15 +84,14 @@ func scanDatabase(ctx context.Context, db *mvccdb.DB, opts Options) (*databaseSc
 		if prefixes, err = lookForPrefixes(ctx, db); err != nil {
 			return nil, err
 		}
+		prefixes = union(prefixes, opts.Known)
 	}
 	for {
 		s := newDatabaseScan(db, opts, prefixes)
 		if err := s.run(ctx); err != nil {
 			return nil, err
 		}
-		more := append(slices.Clone(prefixes), s.finder.Prefixes()...)
-		slices.Sort(more)
-		if more = slices.Compact(more); len(more) > len(prefixes) {
+		if more := union(prefixes, s.finder.Prefixes()); len(more) > len(prefixes) {
 			prefixes = more
 			continue
 		}
@@ -100,13 +99,18 @@ func scanDatabase(ctx context.Context, db *mvccdb.DB, opts Options) (*databaseSc
 		case s.kubernetes || len(s.tally.seen) > 0:
 			return s, nil
 		case len(prefixes) == 0 && s.report.DamageCount > 0:
-			prefixes = []string{"/registry"} // what is left of the file is searched for the usual one
+			prefixes = kube.UsualPrefixes() // what is left of the file is searched for them
 			continue
 		case s.report.DamageCount > 0:
 			return nil, fmt.Errorf("scan database: %w: %s", ErrIncomplete, s.report.Damage[0])
 		}
 		return nil, notKubernetes(opts.Prefixes)
 	}
+}
+
+// union is both, sorted, without repetition.
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // notKubernetes says that nothing was found, and where.

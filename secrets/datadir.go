@@ -111,7 +111,7 @@ func (d *dataDir) withoutDatabase(reason string) (*databaseScan, error) {
 		if err := log.read(d.opts.WALDir); err != nil {
 			return nil, errors.Join(errors.New("scan data directory: "+reason), err)
 		}
-		if prefixes = finder.Prefixes(); len(prefixes) == 0 {
+		if prefixes = union(finder.Prefixes(), d.opts.Known); len(prefixes) == 0 {
 			return nil, fmt.Errorf("scan data directory: %w in the write-ahead log", ErrNotKubernetes)
 		}
 	}

@@ -241,8 +241,38 @@ func TestScanWithRightsOnSecretsAlone(t *testing.T) {
 	if err != nil || counted(r) != "live 1 history 0 free 0 wal 0" {
 		t.Errorf("%v: %+v", err, r)
 	}
+	r, err = secrets.ScanCluster(t.Context(), auditor, secrets.ClusterOptions{Options: secrets.Options{Known: []string{"/registry"}}})
+	if err != nil || counted(r) != "live 1 history 0 free 0 wal 0" {
+		t.Errorf("with a prefix that the node's files tell: %v: %+v", err, r)
+	}
 	if _, err := secrets.ScanCluster(t.Context(), auditor, secrets.ClusterOptions{}); !errors.Is(err, rpctypes.ErrPermissionDenied) {
 		t.Errorf("without a prefix: %v, want permission denied", err)
+	}
+}
+
+// A prefix that cannot be found by looking is scanned where the node's files
+// tell it, and OpenShift's two are found.
+func TestPrefixesThatAreKnownOrFound(t *testing.T) {
+	c := newCluster(t)
+	for _, key := range []string{
+		"/kubernetes.io/namespaces/ns", "/kubernetes.io/secrets/ns/a", "/openshift.io/routes/ns/a", "/openshift.io/secrets/ns/b",
+		"/a/b/c/d/e/f/secrets/ns/c",
+	} {
+		c.put(key, inClear)
+	}
+	for name, tc := range map[string]struct {
+		known []string
+		want  int
+	}{
+		"found": {nil, 2},
+		"known": {[]string{"/a/b/c/d/e/f", "/kubernetes.io", "/nothing/there"}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := secrets.ScanCluster(t.Context(), c.client, secrets.ClusterOptions{Options: secrets.Options{Known: tc.known}})
+			if got, want := summary(r, secrets.Live), fmt.Sprintf("secrets live plain %d\n", tc.want); err != nil || got != want {
+				t.Errorf("%v: got %q, want %q", err, got, want)
+			}
+		})
 	}
 }
 

@@ -65,6 +65,8 @@ type Options struct {
 	// Prefixes are etcd prefixes of Kubernetes, as "/registry"; nil means
 	// that they are found by looking.
 	Prefixes []string
+	// Known are prefixes that count beside those that are found by looking.
+	Known []string
 	// Places limits the scan; nil means every place that the source has.
 	Places []Place
 	// CurrentKeys are the ids of the current keys, by provider name, as the

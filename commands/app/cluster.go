@@ -29,6 +29,7 @@ func (a *App) Doors(ctx context.Context, metricsURLs []string) (health.Doors, []
 		Dial: func(ctx context.Context, endpoint string) (health.Client, error) {
 			return a.Dial(ctx, conn.At(endpoint))
 		},
+		Final: func(err error) bool { return errors.Is(err, cli.ErrGuard) || errors.Is(err, cli.ErrUsage) },
 		Explain: func(ctx context.Context, endpoint string, err error) error {
 			return etcd.Diagnose(ctx, conn.At(endpoint), err)
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -52,7 +53,7 @@ func (t *tree) touches(ctx context.Context, client *clientv3.Client, op clientv3
 	defer cancel()
 	switch {
 	case op.IsPut():
-		prefix, err := kubePrefixAbove(ctx, client, op.KeyBytes())
+		prefix, err := kubePrefixAbove(ctx, client, t.Global.Found.KeyPrefixes, op.KeyBytes())
 		if prefix == "" || err != nil {
 			return "", unlessDenied(err)
 		}
@@ -60,15 +61,16 @@ func (t *tree) touches(ctx context.Context, client *clientv3.Client, op clientv3
 	case !op.IsDelete():
 		return "", nil
 	}
-	return deletes(ctx, client, op)
+	return deletes(ctx, client, t.Global.Found.KeyPrefixes, op)
 }
 
-// deletes says in words what is dangerous about a deletion, or nothing.
-func deletes(ctx context.Context, client *clientv3.Client, op clientv3.Op) (string, error) {
+// deletes says in words what is dangerous about a deletion, or nothing. known
+// are prefixes that need not be looked for.
+func deletes(ctx context.Context, client *clientv3.Client, known []string, op clientv3.Op) (string, error) {
 	what := "the whole keyspace"
 	if !wholeKeyspace(op) {
 		var err error
-		if what, err = kubeWords(kubePrefixIn(ctx, client, op.KeyBytes(), op.RangeBytes())); err != nil {
+		if what, err = kubeWords(kubePrefixIn(ctx, client, known, op.KeyBytes(), op.RangeBytes())); err != nil {
 			return "", err
 		}
 	}
@@ -149,8 +151,13 @@ const (
 )
 
 // kubePrefixAbove returns the prefix of Kubernetes' objects that key is under,
-// if any. Every cluster has at least two of the resources asked for.
-func kubePrefixAbove(ctx context.Context, client *clientv3.Client, key []byte) (string, error) {
+// if any: a known one, or one that looks like it.
+func kubePrefixAbove(ctx context.Context, client *clientv3.Client, known []string, key []byte) (string, error) {
+	for _, prefix := range known {
+		if bytes.HasPrefix(key, []byte(prefix+"/")) {
+			return prefix, nil
+		}
+	}
 	var denied error
 	for _, dir := range ancestors(string(key)) {
 		is, err := isKubePrefix(ctx, client, dir)
@@ -168,7 +175,8 @@ func kubePrefixAbove(ctx context.Context, client *clientv3.Client, key []byte) (
 
 func isKubePrefix(ctx context.Context, client *clientv3.Client, dir string) (bool, error) {
 	var gets []clientv3.Op
-	for _, resource := range []string{"namespaces", "serviceaccounts", "configmaps", "secrets", "pods", "ranges"} {
+	kinds, enough := kube.Telltales(dir)
+	for _, resource := range kinds {
 		gets = append(gets, clientv3.OpGet(dir+"/"+resource+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	}
 	resp, err := client.Txn(ctx).Then(gets...).Commit()
@@ -179,7 +187,7 @@ func isKubePrefix(ctx context.Context, client *clientv3.Client, dir string) (boo
 	for _, r := range resp.Responses {
 		found += len(r.GetResponseRange().GetKvs())
 	}
-	return found >= 2, nil
+	return found >= enough, nil
 }
 
 // ancestors are the directories that key is in, the outermost first.
@@ -195,11 +203,14 @@ func ancestors(key string) []string {
 
 // kubePrefixIn returns a prefix of Kubernetes' objects that overlaps the range,
 // if any. It looks at single keys and jumps over what is alike.
-func kubePrefixIn(ctx context.Context, client *clientv3.Client, from, end []byte) (string, error) {
-	if prefix, err := kubePrefixAbove(ctx, client, from); prefix != "" || err != nil || len(end) == 0 {
+func kubePrefixIn(ctx context.Context, client *clientv3.Client, known []string, from, end []byte) (string, error) {
+	if prefix, err := kubePrefixAbove(ctx, client, known, from); prefix != "" || err != nil || len(end) == 0 {
 		return prefix, err
 	}
-	for _, usual := range []string{"/registry", "/kubernetes.io"} {
+	if i := slices.IndexFunc(known, func(prefix string) bool { return overlaps(from, end, prefix) }); i >= 0 {
+		return known[i], nil
+	}
+	for _, usual := range kube.UsualPrefixes() {
 		if !overlaps(from, end, usual) {
 			continue
 		}

@@ -145,7 +145,7 @@ func (t *tree) guardMirror(ctx context.Context, to *clientv3.Client, prefix stri
 	case wholeKeyspace(op):
 		what = "the whole keyspace"
 	default:
-		if what, err = kubeWords(kubePrefixIn(ctx, to, op.KeyBytes(), op.RangeBytes())); err != nil {
+		if what, err = kubeWords(kubePrefixIn(ctx, to, nil, op.KeyBytes(), op.RangeBytes())); err != nil {
 			return fmt.Errorf("destination: %w", err)
 		}
 	}

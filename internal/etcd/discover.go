@@ -18,9 +18,12 @@ type Found struct {
 	TLS       TLS      // absolute paths
 	DataDir   string   // "" where no file tells
 
-	// What kube-apiserver was started with, "" where no file tells.
-	KeyPrefix        string // --etcd-prefix
-	EncryptionConfig string // --encryption-provider-config
+	// KeyPrefixes are where the node's API servers keep their objects, as
+	// "/registry"; none where no file tells.
+	KeyPrefixes []string
+	// EncryptionConfig is what kube-apiserver was started with, "" where no
+	// file tells.
+	EncryptionConfig string
 }
 
 // ErrNothingFound means that a node has none of the layouts looked for.
@@ -175,7 +178,8 @@ func (t tree) kops() (Found, error) {
 	return found, t.fromAPIServer(&found)
 }
 
-// openshift keeps a certificate of every node on every node.
+// openshift keeps a certificate of every node on every node. Its own API
+// server's objects lie beside those of Kubernetes'.
 func (t tree) openshift() (Found, error) {
 	const dir = "etc/kubernetes/static-pod-resources/etcd-certs"
 	ca := dir + "/configmaps/etcd-all-bundles/server-ca-bundle.crt"
@@ -190,7 +194,10 @@ func (t tree) openshift() (Found, error) {
 		pairs[i] = strings.TrimSuffix(pair, ".crt")
 	}
 	tls, err := t.firstTLS(ca, pairs...)
-	return Found{Endpoints: []string{"https://localhost:2379"}, TLS: tls, DataDir: t.dir("var/lib/etcd"), KeyPrefix: "kubernetes.io"}, err
+	return Found{
+		Endpoints: []string{"https://localhost:2379"}, TLS: tls, DataDir: t.dir("var/lib/etcd"),
+		KeyPrefixes: []string{"/kubernetes.io", "/openshift.io"},
+	}, err
 }
 
 // kubeadm is the layout of kubeadm and minikube, which differ in their folder.
@@ -235,7 +242,10 @@ func (t tree) fromAPIServer(found *Found) error {
 	if err != nil {
 		return err
 	}
-	found.KeyPrefix, found.EncryptionConfig = flags["etcd-prefix"], flags["encryption-provider-config"]
+	found.EncryptionConfig = flags["encryption-provider-config"]
+	if prefix := flags["etcd-prefix"]; prefix != "" {
+		found.KeyPrefixes = []string{path.Join("/", prefix)} // as the API server does
+	}
 	return nil
 }
 

@@ -32,7 +32,7 @@ spec:
   containers:
   - command:
     - kube-apiserver
-    - --etcd-prefix=/kube
+    - --etcd-prefix=kube/
     - --encryption-provider-config
     - /etc/kubernetes/enc.yaml
     - --anonymous-auth=false
@@ -73,7 +73,7 @@ func TestDiscover(t *testing.T) {
 			node("etc/kubernetes/pki/etcd/ca.crt", "etc/kubernetes/pki/etcd/healthcheck-client.crt", "etc/kubernetes/pki/etcd/healthcheck-client.key",
 				"etc/kubernetes/manifests/etcd.yaml\n"+etcdManifest, "etc/kubernetes/manifests/kube-apiserver.yaml\n"+apiServerManifest),
 			etcd.Found{
-				Name: "kubeadm", Endpoints: []string{local}, DataDir: "/mnt/etcd", KeyPrefix: "/kube", EncryptionConfig: "/etc/kubernetes/enc.yaml",
+				Name: "kubeadm", Endpoints: []string{local}, DataDir: "/mnt/etcd", KeyPrefixes: []string{"/kube"}, EncryptionConfig: "/etc/kubernetes/enc.yaml",
 				TLS: etcd.TLS{CACert: "/etc/kubernetes/pki/etcd/ca.crt", Cert: "/etc/kubernetes/pki/etcd/healthcheck-client.crt", Key: "/etc/kubernetes/pki/etcd/healthcheck-client.key"},
 			},
 		},
@@ -117,7 +117,7 @@ func TestDiscover(t *testing.T) {
 			node("etc/kubernetes/pki/kube-apiserver/etcd-ca.crt", "etc/kubernetes/pki/kube-apiserver/etcd-client.crt", "etc/kubernetes/pki/kube-apiserver/etcd-client.key",
 				"etc/kubernetes/manifests/kube-apiserver.yaml\n"+apiServerManifest),
 			etcd.Found{
-				Name: "kops", Endpoints: []string{"https://127.0.0.1:4001"}, KeyPrefix: "/kube", EncryptionConfig: "/etc/kubernetes/enc.yaml",
+				Name: "kops", Endpoints: []string{"https://127.0.0.1:4001"}, KeyPrefixes: []string{"/kube"}, EncryptionConfig: "/etc/kubernetes/enc.yaml",
 				TLS: etcd.TLS{CACert: "/etc/kubernetes/pki/kube-apiserver/etcd-ca.crt", Cert: "/etc/kubernetes/pki/kube-apiserver/etcd-client.crt", Key: "/etc/kubernetes/pki/kube-apiserver/etcd-client.key"},
 			},
 		},
@@ -127,7 +127,7 @@ func TestDiscover(t *testing.T) {
 				"etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-n1.key",
 				"var/lib/etcd/member/snap/db"),
 			etcd.Found{
-				Name: "openshift", Endpoints: []string{"https://localhost:2379"}, DataDir: "/var/lib/etcd", KeyPrefix: "kubernetes.io",
+				Name: "openshift", Endpoints: []string{"https://localhost:2379"}, DataDir: "/var/lib/etcd", KeyPrefixes: []string{"/kubernetes.io", "/openshift.io"},
 				TLS: etcd.TLS{
 					CACert: "/etc/kubernetes/static-pod-resources/etcd-certs/configmaps/etcd-all-bundles/server-ca-bundle.crt",
 					Cert:   "/etc/kubernetes/static-pod-resources/etcd-certs/secrets/etcd-all-certs/etcd-peer-n1.crt",

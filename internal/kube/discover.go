@@ -31,7 +31,7 @@ func Discover(ctx context.Context, kv Getter) ([]string, error) {
 	d := discovery{kv: kv}
 	// Nearly every cluster has its objects where the API server puts them
 	// unless told otherwise.
-	for _, usual := range []string{"/registry", "/kubernetes.io"} {
+	for _, usual := range UsualPrefixes() {
 		if err := d.check(ctx, usual); err != nil {
 			return nil, err
 		}
@@ -45,6 +45,21 @@ func Discover(ctx context.Context, kv Getter) ([]string, error) {
 	return d.found, nil
 }
 
+// UsualPrefixes are where API servers keep their objects unless told
+// otherwise: Kubernetes' own, and both of OpenShift's.
+func UsualPrefixes() []string { return []string{"/registry", "/kubernetes.io", openshiftPrefix} }
+
+const openshiftPrefix = "/openshift.io"
+
+// Telltales are kinds of objects that tell that prefix is an API server's: it
+// is when as many of them as enough are under it.
+func Telltales(prefix string) (kinds []string, enough int) {
+	if prefix == openshiftPrefix { // its name is evidence, too
+		return []string{"routes", "oauth", "users", "imagestreams", "templates", "rangeallocations"}, 1
+	}
+	return []string{"namespaces", "secrets", "configmaps", "serviceaccounts", "pods", "ranges"}, 2
+}
+
 type discovery struct {
 	kv    Getter
 	found []string
@@ -55,17 +70,18 @@ func (d *discovery) check(ctx context.Context, prefix string) error {
 	if slices.Contains(d.found, prefix) {
 		return nil
 	}
-	kinds := 0
-	for _, kind := range []string{"namespaces", "secrets", "configmaps", "serviceaccounts", "pods", "ranges"} {
+	found := 0
+	kinds, enough := Telltales(prefix)
+	for _, kind := range kinds {
 		from := prefix + "/" + kind + "/"
 		resp, err := d.kv.Get(ctx, from, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
 		if err != nil {
 			return fmt.Errorf("look for Kubernetes' keys: %w", err)
 		}
 		if len(resp.Kvs) > 0 {
-			kinds++
+			found++
 		}
-		if kinds == 2 {
+		if found == enough {
 			d.found = append(d.found, prefix)
 			return nil
 		}

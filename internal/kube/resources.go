@@ -96,7 +96,8 @@ func wellKnown(dir string) bool {
 	switch dir {
 	case "secrets", "configmaps", "pods", "namespaces", "serviceaccounts", "minions", "events",
 		"deployments", "replicasets", "daemonsets", "leases", "endpointslices", "clusterroles",
-		"clusterrolebindings", "priorityclasses", "ranges", "masterleases", "services":
+		"clusterrolebindings", "priorityclasses", "ranges", "masterleases", "services",
+		"routes", "oauth", "imagestreams", "deploymentconfigs", "rangeallocations": // OpenShift's
 		return true
 	}
 	return false

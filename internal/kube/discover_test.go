@@ -1,0 +1,39 @@
+package kube_test
+
+import (
+	"slices"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
+)
+
+func TestDiscover(t *testing.T) {
+	cluster := etcdtest.Start(t, embedded.Options{})
+	client := etcdtest.Client(t, cluster.Endpoints()...)
+	for name, tc := range map[string]struct{ keys, want []string }{
+		"the usual prefix":       {[]string{"/registry/namespaces/a", "/registry/pods/a/b"}, []string{"/registry"}},
+		"OpenShift's two":        {[]string{"/kubernetes.io/namespaces/a", "/kubernetes.io/pods/a/b", "/openshift.io/routes/a/b"}, []string{"/kubernetes.io", "/openshift.io"}},
+		"control planes by name": {[]string{"/x/one/namespaces/a", "/x/one/secrets/a/b", "/x/two/pods/a/b", "/x/two/ranges/ips"}, []string{"/x/one", "/x/two"}},
+		"one kind is not enough": {[]string{"/app/secrets/a", "/app/routes/b"}, nil},
+		"nothing":                {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := client.Delete(t.Context(), "\x00", clientv3.WithFromKey()); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range tc.keys {
+				if _, err := client.Put(t.Context(), key, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := kube.Discover(t.Context(), client)
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+		})
+	}
+}
