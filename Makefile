@@ -13,7 +13,7 @@ LDFLAGS = -s -w -X github.com/etcdkit/etcdkit/internal/version.stamped=$(VERSION
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/etcdkit, one static binary
@@ -78,6 +78,10 @@ check: lint fmt-check gen-check test ## what a change must pass
 .PHONY: clean
 clean: ## remove what was built here
 	rm -rf bin dist
+
+.PHONY: release-check
+release-check: ## build a release without publishing it, and try it (takes long)
+	internal/tools/release-check
 
 .PHONY: release-files
 release-files: ## write what a release holds beside the program

@@ -25,6 +25,19 @@ func example(t *testing.T, marker string) string {
 	return string(found[1])
 }
 
+func TestTheDocumentedUnitsAreThoseOfThePackages(t *testing.T) {
+	for _, name := range []string{"etcdkit-backup.service", "etcdkit-backup.timer"} {
+		packaged, err := os.ReadFile("../packaging/systemd/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.ReplaceAll(string(packaged), "/usr/bin/etcdkit", "/usr/local/bin/etcdkit")
+		if got := example(t, "unit: "+name); got != want {
+			t.Errorf("docs/backups.md has\n%s\npackaging/systemd/%s is\n%s", got, name, want)
+		}
+	}
+}
+
 func TestTheDocumentedUnitsAreValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -32,7 +45,7 @@ func TestTheDocumentedUnitsAreValid(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var units []string
-	for _, name := range []string{"etcd-backup.service", "etcd-backup.timer"} {
+	for _, name := range []string{"etcdkit-backup.service", "etcdkit-backup.timer"} {
 		// The program need not be installed where the test runs.
 		text := strings.ReplaceAll(example(t, "unit: "+name), "/usr/local/bin/etcdkit", "/bin/true")
 		unit := filepath.Join(dir, name)
