@@ -83,7 +83,7 @@ func newRoot(a *app.App, line []string) *cobra.Command {
 	extend(root, "member", func(c *cobra.Command) { c.AddCommand(newMemberReplaceCmd(a)) })
 	extend(root, "defrag", func(c *cobra.Command) { utl.WithDataDir(a, c) })
 	markMutating(root)
-	hideGlobals(a, root)
+	setHelp(a, root)
 	completeLive(a, root)
 	return root
 }

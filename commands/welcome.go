@@ -1,13 +1,6 @@
 package commands
 
-import (
-	"fmt"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/etcdkit/etcdkit/commands/app"
-)
+import "github.com/spf13/cobra"
 
 // welcome is what etcdkit says when it is called alone.
 const welcome = `etcdkit looks after etcd clusters.
@@ -49,16 +42,4 @@ func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
 		c.GroupID = id
 	}
 	return cmds
-}
-
-// hideGlobals keeps the shared settings off every help page: "options" shows
-// them.
-func hideGlobals(a *app.App, root *cobra.Command) {
-	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		help(cmd, args)
-		fmt.Fprintln(a.Out, `
-The settings that all commands share are shown by "etcdkit options".`)
-	})
 }

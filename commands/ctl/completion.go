@@ -48,8 +48,24 @@ PowerShell:
   # and source this file from your PowerShell profile.
 `
 
+const nativeCompletionHelp = `Prints what makes a shell complete commands, flags, members, endpoints, contexts,
+backups and keys. The packages install it; elsewhere the shell's own start file
+loads it, or it is put where the shell looks:
+
+  bash         /etc/bash_completion.d/etcdkit (needs the package bash-completion)
+  zsh          _etcdkit in a folder of $fpath, after "autoload -U compinit; compinit"
+  fish         ~/.config/fish/completions/etcdkit.fish
+  powershell   a file that $PROFILE sources
+
+Exit codes: 0 printed, 2 wrong usage.`
+
+const nativeCompletionExample = `  source <(etcdkit completion bash)
+  etcdkit completion zsh > "${fpath[1]}/_etcdkit"
+  etcdkit completion fish | source
+  etcdkit completion powershell | Out-String | Invoke-Expression`
+
 func newCompletionCmd(t *tree) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:                   "completion [bash|zsh|fish|powershell]",
 		Short:                 "Generate completion script",
 		Long:                  strings.ReplaceAll(completionHelp, "etcdctl", t.Name),
@@ -59,6 +75,10 @@ func newCompletionCmd(t *tree) *cobra.Command {
 		RunE:                  t.run(func(_ context.Context, args []string) error { return runCompletion(t, args[0]) }),
 		GroupID:               groupUtility,
 	}
+	if !t.upstream() {
+		cmd.Long, cmd.Example = nativeCompletionHelp, nativeCompletionExample
+	}
+	return cmd
 }
 
 func runCompletion(t *tree, shell string) error {

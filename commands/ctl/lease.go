@@ -33,7 +33,7 @@ func (t *tree) leaseCmd(cmd *cobra.Command, run func(context.Context, []string) 
 func newLeaseGrantCmd(t *tree) *cobra.Command {
 	return t.leaseCmd(&cobra.Command{
 		Use: "grant <ttl>", Short: "Creates leases",
-		Long: t.long("", "Creates a lease that expires after <ttl> seconds unless it is kept alive. The server\nraises a time that is too short."),
+		Long: t.long("", "Creates a lease that expires after <ttl> seconds unless it is kept alive. The server\nraises a time that is too short.\n\n  etcdkit lease grant 60"),
 	}, func(ctx context.Context, args []string) error { return runLeaseGrant(ctx, t, args) })
 }
 
@@ -62,7 +62,7 @@ func runLeaseGrant(ctx context.Context, t *tree, args []string) error {
 func newLeaseRevokeCmd(t *tree) *cobra.Command {
 	return t.leaseCmd(&cobra.Command{
 		Use: "revoke <leaseID>", Short: "Revokes leases",
-		Long: t.long("", "Ends a lease at once and deletes the keys attached to it."),
+		Long: t.long("", "Ends a lease at once and deletes the keys attached to it.\n\n  etcdkit lease revoke 32695410dcc0ca06"),
 	}, func(ctx context.Context, args []string) error { return runLeaseRevoke(ctx, t, args) })
 }
 
@@ -92,7 +92,7 @@ func newLeaseTimeToLiveCmd(t *tree) *cobra.Command {
 	var keys bool
 	cmd := t.leaseCmd(&cobra.Command{
 		Use: "timetolive <leaseID> [options]", Short: "Get lease information",
-		Long: t.long("", "Tells how long a lease still lives, and which keys are attached to it."),
+		Long: t.long("", "Tells how long a lease still lives, and which keys are attached to it.\n\n  etcdkit lease timetolive 32695410dcc0ca06 --keys"),
 	}, func(ctx context.Context, args []string) error { return runLeaseTimeToLive(ctx, t, args, keys) })
 	cmd.Flags().BoolVar(&keys, "keys", false, "Get keys attached to this lease")
 	return cmd
@@ -130,7 +130,7 @@ func runLeaseTimeToLive(ctx context.Context, t *tree, args []string, keys bool) 
 func newLeaseListCmd(t *tree) *cobra.Command {
 	return t.leaseCmd(&cobra.Command{
 		Use: "list", Short: "List all active leases",
-		Long: t.long("", "Lists the ids of all leases."),
+		Long: t.long("", "Lists the ids of all leases.\n\n  etcdkit lease list"),
 	}, func(ctx context.Context, args []string) error { return runLeaseList(ctx, t, args) })
 }
 
@@ -156,7 +156,7 @@ func newLeaseKeepAliveCmd(t *tree) *cobra.Command {
 	var once bool
 	cmd := t.leaseCmd(&cobra.Command{
 		Use: "keep-alive [options] <leaseID>", Short: "Keeps leases alive (renew)",
-		Long: t.long("", "Renews a lease, until a signal ends it, and shows each renewal."),
+		Long: t.long("", "Renews a lease, until a signal ends it, and shows each renewal.\n\n  etcdkit lease keep-alive 32695410dcc0ca06"),
 	}, func(ctx context.Context, args []string) error { return runLeaseKeepAlive(ctx, t, args, once) })
 	cmd.Flags().BoolVar(&once, "once", false, t.long(
 		"Resets the keep-alive time to its original value and cobrautl.Exits immediately", "renew once and end"))

@@ -3,6 +3,7 @@ package ctl
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,14 +16,18 @@ func newOptionsCmd(t *tree) *cobra.Command {
 			if err := t.tooMany(args, 0); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(t.Out, "The following options can be passed to any command:\n\n%s", shown(t.cmd.Root().PersistentFlags()).FlagUsages())
+			_, err := fmt.Fprintf(t.Out, "The following options can be passed to any command:\n\n%s", shown(t.cmd.Root().PersistentFlags()).FlagUsagesWrapped(t.Width))
+			if err != nil || t.upstream() {
+				return err
+			}
+			_, err = fmt.Fprintf(t.Out, "\nThese to commands that work with a bucket:\n\n%s", bucketFlags(t.cmd.Root()).FlagUsagesWrapped(t.Width))
 			return err
 		}),
 	}
 	if !t.upstream() {
-		cmd.Long = `Shows the settings that all commands share: flags, each of which has a variable
-ETCDKIT_NAME and a key in the configuration file unless it widens what a command
-does.
+		cmd.Long = `Shows the settings that all commands share, and those of all commands that work
+with a bucket: flags, each of which has a variable ETCDKIT_NAME and a key in the
+configuration file unless it widens what a command does.
 
   etcdkit options
 
@@ -39,5 +44,19 @@ func shown(hidden *pflag.FlagSet) *pflag.FlagSet {
 		visible.Hidden = false
 		all.AddFlag(&visible)
 	})
+	return all
+}
+
+// bucketFlags returns the flags that tell how to reach a bucket, as one of the
+// commands that work with one has them.
+func bucketFlags(root *cobra.Command) *pflag.FlagSet {
+	all := pflag.NewFlagSet("bucket", pflag.ContinueOnError)
+	if cmd, _, err := root.Find([]string{"snapshot", "save"}); err == nil {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if strings.HasPrefix(f.Name, "s3-") {
+				all.AddFlag(f)
+			}
+		})
+	}
 	return all
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -66,17 +67,55 @@ func generate(dir string) error {
 			return err
 		}
 	}
-	root := commands.Tree("etcdkit", cli.System())
+	root := commands.Tree("etcdkit", &cli.Env{})
 	root.DisableAutoGenTag = true
+	if err := completions(root, dir); err != nil {
+		return fmt.Errorf("completions: %w", err)
+	}
+	// The settings that all commands share stand on the root's page, not on each.
+	hideShared(root, true)
+	if err := pages(root, dir); err != nil {
+		return err
+	}
+	hideShared(root, false)
+	return rootPages(root, dir)
+}
+
+func hideShared(root *cobra.Command, hidden bool) {
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = hidden })
+}
+
+// header is what all man pages share. They carry a date, reproducible ones this.
+func header() *doc.GenManHeader {
+	epoch := time.Unix(0, 0).UTC()
+	return &doc.GenManHeader{Section: "1", Source: "etcdkit", Manual: "etcdkit", Date: &epoch}
+}
+
+func pages(root *cobra.Command, dir string) error {
 	if err := doc.GenMarkdownTree(root, filepath.Join(dir, "docs/reference")); err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
-	epoch := time.Unix(0, 0).UTC() // man pages carry a date, reproducible ones this
-	header := &doc.GenManHeader{Section: "1", Source: "etcdkit", Manual: "etcdkit", Date: &epoch}
-	if err := doc.GenManTree(root, header, filepath.Join(dir, "docs/man")); err != nil {
+	if err := doc.GenManTree(root, header(), filepath.Join(dir, "docs/man")); err != nil {
 		return fmt.Errorf("man pages: %w", err)
 	}
-	return completions(root, dir)
+	return nil
+}
+
+// rootPages writes the root's own pages anew.
+func rootPages(root *cobra.Command, dir string) error {
+	var reference, man bytes.Buffer
+	if err := doc.GenMarkdown(root, &reference); err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	h := header()
+	h.Title = "ETCDKIT"
+	if err := doc.GenMan(root, h, &man); err != nil {
+		return fmt.Errorf("man pages: %w", err)
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "docs/reference/etcdkit.md"), reference.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(dir, "docs/man/etcdkit.1"), man.Bytes(), 0o644),
+	)
 }
 
 func completions(root *cobra.Command, dir string) error {
@@ -119,7 +158,7 @@ func compare(tmp string) error {
 		}
 	}
 	if len(stale) > 0 {
-		return fmt.Errorf("not up to date, run \"make generate\":\n%w", errors.Join(stale...))
+		return fmt.Errorf("not up to date, run \"make gen\":\n%w", errors.Join(stale...))
 	}
 	return err
 }
