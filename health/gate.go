@@ -246,16 +246,13 @@ func (r *run) compactFirst(ctx context.Context) error {
 // settle waits until the servers have counted what a compaction freed. Where
 // the write fails, the counts are those of before, which harms nothing.
 func (r *run) settle(ctx context.Context, facts Facts) error {
-	client, err := r.anyOf(ctx, facts)
-	if err != nil {
+	_ = r.through(ctx, facts, func(ctx context.Context, client Operator) error {
+		if _, err := client.Put(ctx, settleKey, ""); err != nil {
+			return err
+		}
+		_, err := client.Delete(ctx, settleKey)
 		return err
-	}
-	defer func() { _ = client.Close() }()
-	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), defaultTimeout)
-	defer cancel()
-	if _, err := client.Put(writing, settleKey, ""); err == nil {
-		_, _ = client.Delete(writing, settleKey)
-	}
+	})
 	return r.wait(ctx, settleTime)
 }
 

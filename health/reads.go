@@ -2,7 +2,6 @@ package health
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func refused(err error) bool {
 		rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken,
 		rpctypes.ErrAuthFailed, rpctypes.ErrAuthOldRevision,
 	} {
-		if errors.Is(err, known) || err.Error() == known.Error() {
+		if is(err, known) {
 			return true
 		}
 	}
@@ -68,5 +67,5 @@ func refused(err error) bool {
 
 // isCompacted reports whether a revision is gone already.
 func isCompacted(err error) bool {
-	return err != nil && (errors.Is(err, rpctypes.ErrCompacted) || err.Error() == rpctypes.ErrCompacted.Error())
+	return is(err, rpctypes.ErrCompacted)
 }

@@ -247,15 +247,11 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 		return "", fmt.Errorf("%w: %.0f%% of the quota is used by live data (%s of %s): delete what is not needed, or raise --quota-backend-bytes",
 			ErrNoRoom, 100*s.QuotaUsed(), output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
 	}
-	client, err := r.anyOf(ctx, facts)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = client.Close() }()
-	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*defaultTimeout)
-	defer cancel()
-	// The kind is named: the empty request would clear every alarm, CORRUPT too.
-	_, err = client.AlarmDisarm(running, &clientv3.AlarmMember{MemberID: id, Alarm: pb.AlarmType_NOSPACE})
+	err := r.through(ctx, facts, func(ctx context.Context, client Operator) error {
+		// The kind is named: the empty request would clear every alarm, CORRUPT too.
+		_, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: id, Alarm: pb.AlarmType_NOSPACE})
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -268,24 +264,34 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 
 // prove writes through the cluster and removes what it wrote.
 func (r *recovery) prove(ctx context.Context, facts Facts) (string, error) {
+	var took time.Duration
+	err := r.through(ctx, facts, func(ctx context.Context, client Operator) error {
+		key := ProbePrefix + rand.Text()
+		start := time.Now()
+		if _, err := client.Put(ctx, key, ""); err != nil {
+			return fmt.Errorf("write a key: %w", err)
+		}
+		took = time.Since(start)
+		// With what an interrupted run may have left.
+		if _, err := client.Delete(ctx, ProbePrefix, clientv3.WithPrefix()); err != nil {
+			return fmt.Errorf("remove the key %s: %w", key, err)
+		}
+		return nil
+	})
+	return "a write took " + output.Duration(took), err
+}
+
+// through runs short requests through a voter. They outlive a signal, so that
+// nothing is left half done.
+func (r *run) through(ctx context.Context, facts Facts, fn func(context.Context, Operator) error) error {
 	client, err := r.anyOf(ctx, facts)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = client.Close() }()
-	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*defaultTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*defaultTimeout)
 	defer cancel()
-	key := ProbePrefix + rand.Text()
-	start := time.Now()
-	if _, err := client.Put(running, key, ""); err != nil {
-		return "", fmt.Errorf("write a key: %w", err)
-	}
-	took := time.Since(start)
-	// With what an interrupted run may have left.
-	if _, err := client.Delete(running, ProbePrefix, clientv3.WithPrefix()); err != nil {
-		return "", fmt.Errorf("remove the key %s: %w", key, err)
-	}
-	return "a write took " + output.Duration(took), nil
+	return fn(ctx, client)
 }
 
 // anyOf opens a client at a voter.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/cli"
-	"github.com/etcdkit/etcdkit/internal/etcd"
 )
 
 const compactionHelp = `Drops the history of all keys before a revision; what the keys hold at that revision
@@ -51,13 +50,7 @@ func runCompaction(ctx context.Context, t *tree, args []string, physical bool) e
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := t.compactionTimeout(ctx, client, physical)
-	defer cancel()
-	var opts []clientv3.CompactOption
-	if physical {
-		opts = append(opts, clientv3.WithCompactPhysical())
-	}
-	if _, err := client.Compact(ctx, rev, opts...); err != nil {
+	if err := t.compact(ctx, client, rev, physical); err != nil {
 		return err
 	}
 	if t.upstream() {
@@ -72,11 +65,19 @@ func runCompaction(ctx context.Context, t *tree, args []string, physical bool) e
 	})
 }
 
-// compactionTimeout bounds the request. A physical compaction takes as long as
-// it takes, so natively it is given up only when the cluster stops answering.
-func (t *tree) compactionTimeout(ctx context.Context, client *clientv3.Client, physical bool) (context.Context, context.CancelFunc) {
-	if t.upstream() || !physical {
-		return t.Timeout(ctx)
+// compact sends the request. A physical compaction takes as long as it takes,
+// so natively it is given up only when the cluster gives no sign of life.
+func (t *tree) compact(ctx context.Context, client *clientv3.Client, rev int64, physical bool) error {
+	var opts []clientv3.CompactOption
+	if physical {
+		opts = append(opts, clientv3.WithCompactPhysical())
 	}
-	return etcd.WhileAnswering(ctx, client, 30*time.Second)
+	ask := func(ctx context.Context) error {
+		_, err := client.Compact(ctx, rev, opts...)
+		return err
+	}
+	if t.upstream() || !physical {
+		return t.bounded(ctx, ask)
+	}
+	return health.Attended(ctx, client, 0, ask)
 }
