@@ -25,7 +25,7 @@ func printSecrets(w io.Writer, r *secrets.Report, limit int) {
 		printFindings(w, r, state, limit)
 	}
 	if r.NotNamed > 0 {
-		fmt.Fprintf(w, "\n%d more are counted but not named\n", r.NotNamed)
+		fmt.Fprintf(w, "\n%d are counted but not named: no more are kept\n", r.NotNamed)
 	}
 	printUnopened(w, r, limit)
 	printKeys(w, r)
@@ -53,20 +53,29 @@ func secretsTable(r *secrets.Report) (header []string, rows [][]string) {
 
 // printFindings names the objects in one state.
 func printFindings(w io.Writer, r *secrets.Report, state secrets.State, limit int) {
+	if state == secrets.Stale {
+		return // counted by key
+	}
+	total := 0
+	for _, c := range r.Summary {
+		if c.State == state {
+			total += c.Count
+		}
+	}
 	var found []secrets.Finding
 	for _, f := range r.Findings {
-		if f.State == state && state != secrets.Stale { // stale ones are counted by key
+		if f.State == state {
 			found = append(found, f)
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s (%d):\n", state, len(found))
+	fmt.Fprintf(w, "\n%s (%d):\n", state, total)
 	for _, f := range found[:shownOf(len(found), limit)] {
 		fmt.Fprintf(w, "  %-8s %s %s%s\n", f.Place, printable(f.Resource), printable(strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")), written(f))
 	}
-	printRest(w, len(found), limit)
+	printRest(w, total, limit)
 }
 
 // written says when a version was written.
@@ -101,13 +110,14 @@ func printKeys(w io.Writer, r *secrets.Report) {
 }
 
 func printUnopened(w io.Writer, r *secrets.Report, limit int) {
-	if r.Opened > 0 || len(r.Unopened) > 0 {
-		fmt.Fprintf(w, "\n%d values open, %d do not\n", r.Opened, len(r.Unopened))
+	closed := r.NotOpened + r.CannotTell
+	if r.Opened > 0 || closed > 0 {
+		fmt.Fprintf(w, "\n%d values open, %d do not\n", r.Opened, closed)
 	}
 	for _, u := range r.Unopened[:shownOf(len(r.Unopened), limit)] {
 		fmt.Fprintf(w, "  %-8s %s  %s\n", u.Place, printable(u.EtcdKey), u.Reason)
 	}
-	printRest(w, len(r.Unopened), limit)
+	printRest(w, closed, limit)
 }
 
 // printPlaces says how much of each place was seen.

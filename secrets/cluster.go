@@ -7,20 +7,16 @@ import (
 	"slices"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/time/rate"
 
+	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
-
-// Client is the part of *clientv3.Client that ScanCluster uses. It only reads.
-type Client interface {
-	Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error)
-	Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan
-	RequestProgress(ctx context.Context) error
-}
 
 // ClusterOptions says what to look for in a live cluster and how to read it.
 type ClusterOptions struct {
@@ -30,19 +26,16 @@ type ClusterOptions struct {
 	BytesPerSecond int64         // limits how fast values are read; 0 means no limit
 }
 
-const (
-	firstPage = 100     // keys asked for at first
-	maxPage   = 5000    // keys asked for at most
-	pageBytes = 4 << 20 // what a page should have
-)
+// burst is how many bytes may come at once under a rate limit.
+const burst = 4 << 20
 
 // ScanCluster scans a live cluster: its live keys, and with History among the
 // places what a read at an older revision returns as well. Only the objects
-// that are looked at are read, in pages.
-func ScanCluster(ctx context.Context, client Client, opts ClusterOptions) (*Report, error) {
+// that are looked at are read, a few at a time.
+func ScanCluster(ctx context.Context, client *clientv3.Client, opts ClusterOptions) (*Report, error) {
 	s := &clusterScan{client: client, opts: opts}
 	if opts.BytesPerSecond > 0 {
-		s.limit = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), int(max(opts.BytesPerSecond, pageBytes)))
+		s.limit = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), int(max(opts.BytesPerSecond, burst)))
 	}
 	prefixes, err := s.prefixes(ctx)
 	if err != nil {
@@ -64,22 +57,22 @@ func ScanCluster(ctx context.Context, client Client, opts ClusterOptions) (*Repo
 
 // clusterScan is a scan of a live cluster.
 type clusterScan struct {
-	client Client
+	client *clientv3.Client
 	opts   ClusterOptions
 	limit  *rate.Limiter
 
 	judge  *judge
 	tally  *tally
 	report *Report
-	latest map[string]version
+	live   *mvccdb.Keys // revision of each key's live version, its low half: enough to tell versions apart
 }
 
 func (s *clusterScan) begin(prefixes []string) {
 	scope := newScope(prefixes, s.opts.Config)
-	s.report = &Report{Summary: []Count{}, Findings: []Finding{}}
 	s.judge = newJudge(s.opts.Options, scope)
-	s.tally = newTally(scope, s.report)
-	s.latest = make(map[string]version)
+	s.tally = newTally(scope, s.opts.Options)
+	s.report = s.tally.report
+	s.live = mvccdb.NewKeys()
 }
 
 // look finds Kubernetes' prefixes. Known ones count where something is under
@@ -151,49 +144,66 @@ func (s *clusterScan) run(ctx context.Context) error {
 	}
 	s.report.Revision = resp.Header.Revision
 	for _, dir := range s.judge.scope.dirs {
-		if s.history() {
-			err = s.readHistory(ctx, string(dir))
-		} else {
-			err = s.readAt(ctx, string(dir), s.report.Revision, true)
+		if err := s.readLive(ctx, string(dir)); err != nil {
+			return err
 		}
-		if err != nil {
+		if !s.history() {
+			continue
+		}
+		if err := s.readHistory(ctx, string(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readAt reads everything below dir as it was at a revision. With moveOn it
-// goes on at a newer one when the revision is compacted meanwhile.
-func (s *clusterScan) readAt(ctx context.Context, dir string, revision int64, moveOn bool) error {
-	from, end, limit := dir, clientv3.GetPrefixRangeEnd(dir), int64(firstPage)
+// readLive reads what is below dir now. Without the history it goes on at a
+// newer revision when its own is compacted meanwhile.
+func (s *clusterScan) readLive(ctx context.Context, dir string) error {
+	req := &pb.RangeRequest{
+		Key: []byte(dir), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(dir)),
+		Revision: s.report.Revision, KeysOnly: !s.opts.wants(Live),
+	}
 	for {
-		resp, err := getter{s}.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
-		if moveOn && errors.Is(err, rpctypes.ErrCompacted) {
-			revision = 0
-			continue
+		var last []byte
+		err := s.read(ctx, req, func(kv *mvccpb.KeyValue) {
+			last = kv.Key
+			if s.history() {
+				s.live.Set(s.live.ID(kv.Key), uint32(kv.ModRevision))
+			}
+			if !req.KeysOnly {
+				s.put(ctx, Live, kv)
+			}
+		})
+		if s.history() || !errors.Is(err, rpctypes.ErrCompacted) {
+			return err
 		}
+		resp, err := getter{s}.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
 			return err
 		}
-		if revision == 0 {
-			revision = resp.Header.Revision
-			s.report.Revision = revision
-		}
-		size := 0
-		for _, kv := range resp.Kvs {
-			size += len(kv.Key) + len(kv.Value)
-			s.put(ctx, kv)
-		}
-		if !resp.More || len(resp.Kvs) == 0 {
-			return s.wait(ctx, size)
-		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
-		limit = max(1, min(maxPage, 2*limit, int64(len(resp.Kvs))*pageBytes/int64(max(size, 1))))
-		if err := s.wait(ctx, size); err != nil {
-			return err
+		s.report.Revision = resp.Header.Revision
+		req.Revision = resp.Header.Revision
+		if last != nil {
+			req.Key = append(slices.Clip(last), 0)
 		}
 	}
+}
+
+// read reads a range and shows each pair.
+func (s *clusterScan) read(ctx context.Context, req *pb.RangeRequest, see func(*mvccpb.KeyValue)) error {
+	reader := etcd.Reader{Client: s.client, Timeout: s.opts.Timeout}
+	return reader.Read(ctx, req, etcd.Sink{
+		Head: func(*pb.RangeResponse) error { return nil },
+		Pairs: func(kvs []*mvccpb.KeyValue) error {
+			size := 0
+			for _, kv := range kvs {
+				size += len(kv.Key) + len(kv.Value)
+				see(kv)
+			}
+			return s.wait(ctx, size)
+		},
+	})
 }
 
 // wait keeps to the rate limit.
@@ -204,32 +214,25 @@ func (s *clusterScan) wait(ctx context.Context, bytes int) error {
 	return s.limit.WaitN(ctx, min(bytes, s.limit.Burst()))
 }
 
-// put takes over a stored version; what the key had before is history.
-func (s *clusterScan) put(ctx context.Context, kv *mvccpb.KeyValue) {
-	k, ok := s.judge.scope.match(kv.Key)
-	if !ok {
-		return
+// put takes over a stored version.
+func (s *clusterScan) put(ctx context.Context, place Place, kv *mvccpb.KeyValue) {
+	if k, ok := s.judge.scope.match(kv.Key); ok {
+		at := stamp{create: kv.CreateRevision, mod: kv.ModRevision}
+		s.tally.add(place, s.judge.value(ctx, k, stored{etcdKey: kv.Key, value: kv.Value, complete: true, stamp: at}))
 	}
-	v := s.judge.value(ctx, k, kv.Key, kv.Value, true)
-	v.create, v.mod = kv.CreateRevision, kv.ModRevision
-	before, known := s.latest[v.etcdKey]
-	if known && before.mod != v.mod {
-		s.tally.add(History, before)
-	}
-	s.latest[v.etcdKey] = v
 }
 
-func (s *clusterScan) remove(key []byte) {
-	if before, ok := s.latest[string(key)]; ok {
-		s.tally.add(History, before)
-		delete(s.latest, string(key))
+// older takes over a version that a read at an older revision returned, or a
+// watch, unless it is the live one.
+func (s *clusterScan) older(ctx context.Context, kv *mvccpb.KeyValue) {
+	if mod, known := s.live.Get(s.live.ID(kv.Key)); !known || mod != uint32(kv.ModRevision) {
+		s.put(ctx, History, kv)
 	}
 }
 
 // finish makes the report.
 func (s *clusterScan) finish() {
 	if s.opts.wants(Live) {
-		s.tally.live(s.latest)
 		s.tally.place(Live, true, 0, "")
 	}
 	if s.history() {

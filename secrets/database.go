@@ -156,7 +156,7 @@ type databaseScan struct {
 	report *Report
 
 	reached mvccdb.PageSet
-	latest  map[string]version // the last version of each key so far
+	latest  *latest
 
 	mu         sync.Mutex
 	finder     kube.Finder // of keys that are under none of the prefixes
@@ -164,10 +164,11 @@ type databaseScan struct {
 }
 
 func newDatabaseScan(db *mvccdb.DB, opts Options, prefixes []string) *databaseScan {
-	s := &databaseScan{db: db, opts: opts, scope: newScope(prefixes, opts.Config), latest: make(map[string]version)}
-	s.report = &Report{Summary: []Count{}, Findings: []Finding{}}
+	s := &databaseScan{db: db, opts: opts, scope: newScope(prefixes, opts.Config)}
 	s.judge = newJudge(opts, s.scope)
-	s.tally = newTally(s.scope, s.report)
+	s.tally = newTally(s.scope, opts)
+	s.report = s.tally.report
+	s.latest = newLatest(s.tally, opts.wants(History))
 	return s
 }
 
@@ -186,7 +187,7 @@ func (s *databaseScan) run(ctx context.Context) error {
 		return fmt.Errorf("scan database: %w", err)
 	}
 	if s.opts.wants(Live) {
-		s.tally.live(s.latest)
+		s.latest.live()
 	}
 	s.latest = nil
 	reason := ""
@@ -211,8 +212,14 @@ func (s *databaseScan) finish() *Report {
 
 // found is what a batch of records holds.
 type found struct {
-	versions []version
+	versions []ofKey
 	revision int64
+}
+
+// ofKey is a version of a key.
+type ofKey struct {
+	id mvccdb.KeyID
+	version
 }
 
 // batch returns what judges a batch of records, on all cores at once.
@@ -231,11 +238,11 @@ func (s *databaseScan) batch(ctx context.Context) func(*mvccdb.Batch) (found, er
 			if !ok {
 				continue
 			}
-			v := version{etcdKey: string(rec.Key)}
+			v := ofKey{id: s.latest.keys.ID(rec.Key)}
 			if !rec.Tombstone {
-				v = s.judge.value(ctx, k, rec.Key, rec.Value, true)
+				at := stamp{create: rec.CreateRevision, mod: rec.Rev.Main}
+				v.version = s.judge.value(ctx, k, stored{etcdKey: rec.Key, value: rec.Value, complete: true, stamp: at})
 			}
-			v.create, v.mod = rec.CreateRevision, rec.Rev.Main
 			f.versions = append(f.versions, v)
 		}
 		if n := len(b.Records); n > 0 {
@@ -265,14 +272,7 @@ func (s *databaseScan) stray(rec *mvccdb.Record) {
 func (s *databaseScan) inOrder(f found) error {
 	s.report.Revision = max(s.report.Revision, f.revision)
 	for _, v := range f.versions {
-		if before, ok := s.latest[v.etcdKey]; ok && before.class != nil && s.opts.wants(History) {
-			s.tally.add(History, before)
-		}
-		if v.class == nil {
-			delete(s.latest, v.etcdKey)
-			continue
-		}
-		s.latest[v.etcdKey] = v
+		s.latest.add(v.id, v.version)
 	}
 	return nil
 }

@@ -133,11 +133,10 @@ func (d *dataDir) wal(ctx context.Context, s *databaseScan) error {
 		if !ok {
 			return ctx.Err()
 		}
-		v := s.judge.value(ctx, k, p.key, p.value, false)
+		v := s.judge.value(ctx, k, stored{etcdKey: p.key, value: p.value, stamp: stamp{index: p.index}})
 		if v.class.State == Unknown && !p.complete {
 			return ctx.Err() // cut off before it could be told
 		}
-		v.index = p.index
 		s.tally.add(WAL, v)
 		return ctx.Err()
 	}}

@@ -77,16 +77,8 @@ func (r *Report) Verdict(f FailOn) error {
 	if hits := f.Hits(r); hits > 0 {
 		bad = append(bad, fmt.Errorf("%w: %d found", ErrHit, hits))
 	}
-	closed, untold := 0, 0
-	for _, u := range r.Unopened {
-		if u.CannotTell {
-			untold++
-		} else {
-			closed++
-		}
-	}
-	if closed > 0 {
-		bad = append(bad, fmt.Errorf("%w: %d do not", ErrNotOpened, closed))
+	if r.NotOpened > 0 {
+		bad = append(bad, fmt.Errorf("%w: %d do not", ErrNotOpened, r.NotOpened))
 	}
 	if bad != nil {
 		return errors.Join(bad...)
@@ -96,8 +88,8 @@ func (r *Report) Verdict(f FailOn) error {
 			return fmt.Errorf("%w: %s: %s", ErrIncomplete, p.Place, p.Reason)
 		}
 	}
-	if untold > 0 {
-		return fmt.Errorf("%w: %d values could not be opened without their plugin", ErrIncomplete, untold)
+	if r.CannotTell > 0 {
+		return fmt.Errorf("%w: %d values could not be opened without their plugin", ErrIncomplete, r.CannotTell)
 	}
 	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"iter"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -33,7 +33,7 @@ const (
 // search finds those in pages whose beginning was overwritten too. What it
 // finds is a lower bound.
 func (s *databaseScan) free(ctx context.Context) error {
-	f := &freeScan{databaseScan: s, seed: maphash.MakeSeed(), seen: make(map[uint64]struct{})}
+	f := &freeScan{databaseScan: s, seen: mvccdb.NewKeys()}
 	runs := make(chan mvccdb.Run)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -77,8 +77,7 @@ func send(ctx context.Context, runs iter.Seq[mvccdb.Run], to chan<- mvccdb.Run) 
 // by the mutex of the scan.
 type freeScan struct {
 	*databaseScan
-	seed    maphash.Seed
-	seen    map[uint64]struct{} // versions counted: copies of one stand in many pages
+	seen    *mvccdb.Keys // versions counted: copies of one stand in many pages
 	bytes   int64
 	damaged bool
 }
@@ -136,7 +135,7 @@ func (w *freeWorker) read(run mvccdb.Run, ahead int) ([]byte, error) {
 
 // record judges a record found in free pages.
 func (w *freeWorker) record(ctx context.Context, run mvccdb.Run, data []byte, rec freeRecord) {
-	etcdKey := data[rec.key.from:rec.key.to]
+	etcdKey := data[rec.key.from:rec.key.to:rec.key.to]
 	k, ok := w.scope.match(etcdKey)
 	if !ok || !w.first(etcdKey, rec.mod) {
 		return
@@ -152,11 +151,11 @@ func (w *freeWorker) record(ctx context.Context, run mvccdb.Run, data []byte, re
 			complete = rec.value.to <= len(longer)
 		}
 	}
-	v := w.judge.value(ctx, k, etcdKey, value, false)
+	at := stamp{create: rec.create, mod: rec.mod}
+	v := w.judge.value(ctx, k, stored{etcdKey: etcdKey, value: value, stamp: at})
 	if v.class.State == Unknown && !complete {
 		return // cut off before it could be told
 	}
-	v.create, v.mod = rec.create, rec.mod
 	w.add(v)
 }
 
@@ -167,13 +166,13 @@ func (w *freeWorker) orphan(value []byte) {
 	if name == "" || len(w.scope.prefixes) == 0 {
 		return
 	}
-	etcdKey := w.scope.prefixes[0] + "/secrets/" + namespace + "/" + name
-	if !w.first([]byte(etcdKey), 0) {
+	etcdKey := []byte(w.scope.prefixes[0] + "/secrets/" + namespace + "/" + name)
+	if !w.first(etcdKey, 0) {
 		return
 	}
 	gr := secretsResource()
 	state := w.judge.state(gr, kube.Storage{Format: kube.Protobuf})
-	w.add(version{etcdKey: etcdKey, class: w.judge.intern(class{Resource: gr.String(), State: state})})
+	w.add(w.judge.version(class{Resource: gr.String(), State: state}, etcdKey, stamp{}))
 }
 
 func (w *freeWorker) add(v version) {
@@ -184,15 +183,10 @@ func (w *freeWorker) add(v version) {
 
 // first reports whether this version was not seen before.
 func (f *freeScan) first(etcdKey []byte, mod int64) bool {
-	var h maphash.Hash
-	h.SetSeed(f.seed)
-	_, _ = h.Write(etcdKey)
-	_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(mod)))
-	sum := h.Sum64()
+	id := f.seen.ID(binary.BigEndian.AppendUint64(slices.Clip(etcdKey), uint64(mod)))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, seen := f.seen[sum]
-	f.seen[sum] = struct{}{}
+	_, seen := f.seen.Set(id, 0)
 	return !seen
 }
 

@@ -9,31 +9,55 @@ import (
 	"github.com/etcdkit/etcdkit/internal/kube"
 )
 
+// maxClasses bounds the classes: a keyspace may hold any number of names of
+// keys that nobody configured.
+const maxClasses = 10_000
+
 // class is what stored versions are counted by. There are few of them, so
-// that each stored version holds a pointer to one.
+// that a stored version is a pointer to one.
 type class struct {
 	Resource string
 	State    State
 	Provider string
 	Key      string
+	open     openResult
+	number   uint32 // from 1 on, of those that a judge knows
 }
 
-// version is one stored version of an object that is looked at, as little of
-// it as is needed.
-type version struct {
-	etcdKey string
-	class   *class // nil for a deletion
-	create  int64
-	mod     int64
-	index   uint64 // in the WAL
-	open    *openResult
-}
-
-// openResult is what the decrypt check found; nil means that it was not asked
-// for.
+// openResult is what the decrypt check found.
 type openResult struct {
+	asked  bool
 	reason string // "" when the value opens
 	later  bool   // a plugin could not be asked
+}
+
+// worthNaming reports whether versions of the class are listed one by one.
+func (c *class) worthNaming() bool { return c.State.worthNaming() || c.open.reason != "" }
+
+// stored is a version of an object as it was found.
+type stored struct {
+	etcdKey, value []byte
+	complete       bool // the end of the value is there
+	stamp
+}
+
+// stamp tells when a version was written.
+type stamp struct {
+	create, mod int64
+	index       uint64 // in the WAL
+}
+
+// version is one stored version of an object that is looked at. There may be
+// very many, so that it names its object only where that may have to be told.
+type version struct {
+	class *class // nil for a deletion
+	name  *named
+}
+
+// named is a version that is worth naming.
+type named struct {
+	etcdKey string
+	stamp
 }
 
 // judge tells the state of stored values. It is safe for concurrent use.
@@ -43,45 +67,58 @@ type judge struct {
 
 	mu      sync.Mutex
 	classes map[class]*class
-	opened  *openResult
 }
 
 func newJudge(opts Options, s *scope) *judge {
-	return &judge{opts: opts, scope: s, classes: make(map[class]*class), opened: &openResult{}}
+	return &judge{opts: opts, scope: s, classes: make(map[class]*class)}
 }
 
-// value judges a stored value. complete is false where only the beginning of
-// the value is there, which cannot be opened.
-func (j *judge) value(ctx context.Context, k kube.Key, etcdKey, value []byte, complete bool) version {
-	s := kube.Classify(value)
+// value judges a stored value. What is not complete cannot be opened.
+func (j *judge) value(ctx context.Context, k kube.Key, v stored) version {
+	s := kube.Classify(v.value)
 	gr := kube.GroupResource{Group: k.Group, Resource: k.Resource}
-	v := version{
-		etcdKey: string(etcdKey),
-		class:   j.intern(class{Resource: gr.String(), State: j.state(gr, s), Provider: s.Provider, Key: s.Key}),
+	c := class{Resource: gr.String(), State: j.state(gr, s), Provider: s.Provider, Key: s.Key}
+	if j.opts.Opener != nil && v.complete && s.Format == kube.Encrypted {
+		c.open = j.open(ctx, k, v)
 	}
-	if j.opts.Opener != nil && complete && s.Format == kube.Encrypted {
-		v.open = j.open(ctx, k, etcdKey, value)
+	return j.version(c, v.etcdKey, v.stamp)
+}
+
+// version is a version of a class; its name is kept where it is needed.
+func (j *judge) version(c class, etcdKey []byte, at stamp) version {
+	v := version{class: j.intern(c)}
+	if v.class.worthNaming() {
+		v.name = &named{etcdKey: string(etcdKey), stamp: at}
 	}
 	return v
 }
 
 // open tries to open a value, and forgets at once what is in it.
-func (j *judge) open(ctx context.Context, k kube.Key, etcdKey, value []byte) *openResult {
-	plain, err := j.opts.Opener.Open(ctx, k, etcdKey, value)
+func (j *judge) open(ctx context.Context, k kube.Key, v stored) openResult {
+	plain, err := j.opts.Opener.Open(ctx, k, v.etcdKey, v.value)
 	clear(plain)
 	if err == nil {
-		return j.opened
+		return openResult{asked: true}
 	}
-	return &openResult{reason: err.Error(), later: errors.Is(err, kube.ErrPlugin)}
+	return openResult{asked: true, reason: err.Error(), later: errors.Is(err, kube.ErrPlugin)}
 }
 
 func (j *judge) intern(c class) *class {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	known := j.classes[c]
+	if known == nil && len(j.classes) >= maxClasses {
+		c.Key = ""
+		if c.open.reason != "" {
+			c.open.reason = "it does not open"
+		}
+		known = j.classes[c]
+	}
 	if known == nil {
 		c.Provider, c.Key = strings.Clone(c.Provider), strings.Clone(c.Key)
-		known = &c
+		kept := c
+		kept.number = uint32(len(j.classes) + 1)
+		known = &kept
 		j.classes[c] = known
 	}
 	return known

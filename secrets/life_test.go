@@ -309,3 +309,32 @@ func TestEverySupportedVersionIsScanned(t *testing.T) {
 		})
 	}
 }
+
+func TestAllAreCountedThoughNotAllAreNamed(t *testing.T) {
+	c := newCluster(t)
+	for i := range 30 {
+		c.put(fmt.Sprintf("/registry/secrets/ns/s-%d", i%20), inClear)
+	}
+	opts := secrets.Options{MostNamed: 5}
+	check := func(source string, r *secrets.Report, err error, want string, named, rest int) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := counted(r); got != want || len(r.Findings) != named || r.NotNamed != rest {
+			t.Errorf("%s: %s, %d named, %d not; want %s, %d and %d", source, got, len(r.Findings), r.NotNamed, want, named, rest)
+		}
+	}
+	r, err := secrets.ScanCluster(t.Context(), c.client, secrets.ClusterOptions{Options: opts})
+	check("live", r, err, "live 20 history 0 free 0 wal 0", 5, 15)
+	opts.Places = []secrets.Place{secrets.Live, secrets.History}
+	r, err = secrets.ScanCluster(t.Context(), c.client, secrets.ClusterOptions{Options: opts, StallTimeout: time.Minute})
+	check("with history", r, err, "live 20 history 10 free 0 wal 0", 10, 20)
+	opts.Places = []secrets.Place{secrets.History}
+	r, err = secrets.ScanCluster(t.Context(), c.client, secrets.ClusterOptions{Options: opts, StallTimeout: time.Minute})
+	check("history alone", r, err, "live 0 history 10 free 0 wal 0", 5, 5)
+	c.Members[0].Stop()
+	opts.Places = []secrets.Place{secrets.Live, secrets.History, secrets.WAL}
+	r, err = secrets.ScanDataDir(t.Context(), c.Members[0].DataDir(), secrets.DataDirOptions{Options: opts})
+	check("stopped", r, err, "live 20 history 10 free 0 wal 30", 15, 45)
+}

@@ -27,7 +27,7 @@ func Metrics(r *Report, failOn FailOn, now time.Time) []metricsfile.Gauge {
 	}
 	gauges := []metricsfile.Gauge{
 		metricsfile.One("etcdkit_secrets_hits", "Stored versions in a state that must not be.", float64(failOn.Hits(r))),
-		metricsfile.One("etcdkit_secrets_unopened", "Stored versions that the keys do not open.", float64(len(r.Unopened))),
+		metricsfile.One("etcdkit_secrets_unopened", "Stored versions that the keys do not open.", float64(r.NotOpened+r.CannotTell)),
 		metricsfile.One("etcdkit_secrets_last_run_timestamp_seconds", "When the last scan ended.", at),
 	}
 	if len(objects.Samples) > 0 {

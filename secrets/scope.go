@@ -32,13 +32,25 @@ func newScope(prefixes []string, config *kube.EncryptionConfig) *scope {
 		}
 		for _, gr := range resources {
 			for _, dir := range kube.StoragePrefixes(prefix, gr) {
-				if !slices.ContainsFunc(s.dirs, func(d []byte) bool { return string(d) == dir }) {
-					s.dirs = append(s.dirs, []byte(dir))
-				}
+				s.dirs = append(s.dirs, []byte(dir))
 			}
 		}
 	}
+	s.dirs = outermost(s.dirs)
 	return s
+}
+
+// outermost drops what lies inside another directory, so that nothing is read
+// twice.
+func outermost(dirs [][]byte) [][]byte {
+	slices.SortFunc(dirs, bytes.Compare)
+	kept := dirs[:0]
+	for _, dir := range dirs {
+		if len(kept) == 0 || !bytes.HasPrefix(dir, kept[len(kept)-1]) {
+			kept = append(kept, dir)
+		}
+	}
+	return kept
 }
 
 // match takes apart an etcd key if it is looked at.

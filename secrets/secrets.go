@@ -74,6 +74,9 @@ type Options struct {
 	CurrentKeys map[string]string
 	// Opener, if set, opens every value to prove that it can be.
 	Opener *kube.Opener
+	// MostNamed bounds the versions that are named one by one, in each place;
+	// 0 means 25,000. All are counted.
+	MostNamed int
 	// Progress, if set, is told the bytes done and the bytes there are.
 	Progress progress.Func
 }
@@ -157,9 +160,13 @@ type Report struct {
 	NotNamed int        `json:"findingsNotNamed,omitempty"`
 	Places   []Coverage `json:"places"`
 	Keys     []KeyUse   `json:"keys"`
-	Opened   int        `json:"opened,omitempty"` // values that the decrypt check opened
-	Unopened []Unopened `json:"unopened,omitempty"`
-	Damage   []string   `json:"damage,omitempty"`
+	// Opened, NotOpened and CannotTell count what the decrypt check found:
+	// values that open, that do not, and whose plugin gave no answer.
+	Opened     int        `json:"opened,omitempty"`
+	NotOpened  int        `json:"notOpened,omitempty"`
+	CannotTell int        `json:"cannotTell,omitempty"`
+	Unopened   []Unopened `json:"unopened,omitempty"` // those of both kinds, as Findings bounded in number
+	Damage     []string   `json:"damage,omitempty"`
 	// DamageCount counts all damage; Damage names the first of it.
 	DamageCount int `json:"damageCount,omitempty"`
 	// ChangedWhileReading is set when a running member changed the file more
@@ -175,9 +182,9 @@ type Step struct {
 	Command string `json:"command,omitempty"`
 }
 
-// maxFindings bounds the findings that a report names: a cluster that encrypts
-// nothing, scanned for everything, has millions.
-const maxFindings = 100_000
+// mostNamed bounds the findings that a report names in each place: a cluster
+// that encrypts nothing, scanned for everything, has millions.
+const mostNamed = 25_000
 
 // maxDamage bounds the damage that a report names.
 const maxDamage = 100

@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,50 +15,64 @@ type tally struct {
 	counts map[placed]int
 	report *Report
 	seen   map[Place]int
+	named  map[Place]int // findings listed
+	closed map[Place]int // versions listed that do not open
+	most   int           // of each of them
 }
 
 // placed is a class in a place.
 type placed struct {
 	place Place
-	class class
+	class *class
 }
 
-func newTally(s *scope, r *Report) *tally {
-	return &tally{scope: s, counts: make(map[placed]int), report: r, seen: make(map[Place]int)}
+func newTally(s *scope, opts Options) *tally {
+	t := &tally{
+		scope: s, report: &Report{Summary: []Count{}, Findings: []Finding{}}, most: opts.MostNamed,
+		counts: make(map[placed]int), seen: make(map[Place]int), named: make(map[Place]int), closed: make(map[Place]int),
+	}
+	if t.most <= 0 {
+		t.most = mostNamed
+	}
+	return t
 }
 
 // add counts a stored version, and lists it if it is worth naming.
 func (t *tally) add(place Place, v version) {
-	t.seen[place]++
-	t.counts[placed{place, *v.class}]++
-	if v.class.State.worthNaming() {
-		if len(t.report.Findings) < maxFindings {
-			t.report.Findings = append(t.report.Findings, t.finding(place, v))
-		} else {
-			t.report.NotNamed++
-		}
+	t.count(place, v.class, 1)
+	if v.name != nil {
+		t.list(place, v.class, *v.name)
 	}
-	switch {
-	case v.open == nil:
-	case v.open.reason == "":
-		t.report.Opened++
-	default:
+}
+
+func (t *tally) count(place Place, c *class, n int) {
+	t.seen[place] += n
+	t.counts[placed{place, c}] += n
+}
+
+// list names a version, where there are not too many already.
+func (t *tally) list(place Place, c *class, n named) {
+	if c.State.worthNaming() && t.named[place] < t.most {
+		t.named[place]++
+		t.report.Findings = append(t.report.Findings, t.finding(place, c, n))
+	}
+	if c.open.reason != "" && t.closed[place] < t.most {
+		t.closed[place]++
 		t.report.Unopened = append(t.report.Unopened, Unopened{
-			EtcdKey: v.etcdKey, Place: place, Revision: v.mod, Provider: v.class.Provider, Key: v.class.Key,
-			Reason: v.open.reason, CannotTell: v.open.later,
+			EtcdKey: n.etcdKey, Place: place, Revision: n.mod, Provider: c.Provider, Key: c.Key,
+			Reason: c.open.reason, CannotTell: c.open.later,
 		})
 	}
 }
 
-func (t *tally) finding(place Place, v version) Finding {
+func (t *tally) finding(place Place, c *class, n named) Finding {
 	f := Finding{
-		EtcdKey: v.etcdKey, Resource: v.class.Resource, Place: place, State: v.class.State,
-		Provider: v.class.Provider, Key: v.class.Key,
-		Revision: v.mod, CreateRevision: v.create, ModRevision: v.mod, Index: v.index,
+		EtcdKey: n.etcdKey, Resource: c.Resource, Place: place, State: c.State, Provider: c.Provider, Key: c.Key,
+		Revision: n.mod, CreateRevision: n.create, ModRevision: n.mod, Index: n.index,
 	}
-	if k, ok := t.scope.match([]byte(v.etcdKey)); ok {
+	if k, ok := t.scope.match([]byte(n.etcdKey)); ok {
 		// Parts of the etcd key, so that they cost no memory of their own.
-		f.Namespace, f.Name = part(v.etcdKey, k.Namespace), part(v.etcdKey, k.Name)
+		f.Namespace, f.Name = part(n.etcdKey, k.Namespace), part(n.etcdKey, k.Name)
 	}
 	return f
 }
@@ -77,31 +90,16 @@ func (t *tally) place(p Place, read bool, bytes int64, reason string) {
 	t.report.Places = append(t.report.Places, Coverage{Place: p, Read: read, Bytes: bytes, Objects: t.seen[p], Reason: reason})
 }
 
-// live counts what each key has at last. Where not everything can be named it
-// is the first keys by name that are.
-func (t *tally) live(latest map[string]version) {
-	keys := slices.Collect(maps.Keys(latest))
-	if len(keys) > maxFindings {
-		slices.Sort(keys)
-	}
-	for _, key := range keys {
-		t.add(Live, latest[key])
-	}
-}
-
 // merge takes over all that another tally has, as found in one place.
 func (t *tally) merge(p Place, from *tally) {
 	for c, n := range from.counts {
-		t.counts[placed{p, c.class}] += n
-		t.seen[p] += n
+		t.count(p, c.class, n)
 	}
-	t.report.NotNamed += from.report.NotNamed
 	for _, f := range from.report.Findings {
-		f.Place = p
-		if len(t.report.Findings) < maxFindings {
+		if t.named[p] < t.most {
+			t.named[p]++
+			f.Place = p
 			t.report.Findings = append(t.report.Findings, f)
-		} else {
-			t.report.NotNamed++
 		}
 	}
 	for _, d := range from.report.Damage {
@@ -109,14 +107,39 @@ func (t *tally) merge(p Place, from *tally) {
 	}
 }
 
+// sum writes the counts to the report. Classes that differ only in what the
+// decrypt check said are one line.
+func (t *tally) sum() {
+	r := t.report
+	lines := make(map[Count]int)
+	r.NotNamed = -len(r.Findings)
+	for p, n := range t.counts {
+		c := p.class
+		lines[Count{Resource: c.Resource, Place: p.place, State: c.State, Provider: c.Provider, Key: c.Key}] += n
+		if c.State.worthNaming() {
+			r.NotNamed += n
+		}
+		switch {
+		case !c.open.asked:
+		case c.open.reason == "":
+			r.Opened += n
+		case c.open.later:
+			r.CannotTell += n
+		default:
+			r.NotOpened += n
+		}
+	}
+	for line, n := range lines {
+		line.Count = n
+		r.Summary = append(r.Summary, line)
+	}
+}
+
 // finish completes the report.
 func (t *tally) finish(config *kube.EncryptionConfig) {
 	r := t.report
 	r.Prefixes = t.scope.prefixes
-	for p, n := range t.counts {
-		c := p.class
-		r.Summary = append(r.Summary, Count{Resource: c.Resource, Place: p.place, State: c.State, Provider: c.Provider, Key: c.Key, Count: n})
-	}
+	t.sum()
 	places, states := Places(), States()
 	slices.SortFunc(r.Summary, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(slices.Index(places, a.Place), slices.Index(places, b.Place)),

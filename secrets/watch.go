@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -16,8 +17,8 @@ const progressEvery = 100 * time.Millisecond
 // errStalled says that a watch does not tell how far it is.
 var errStalled = errors.New("the watch of the history stands still")
 
-// readHistory reads every version below dir that is still stored: first what
-// was there at the compacted revision, because compaction keeps the last
+// readHistory reads every version below dir that is stored but not live: first
+// what was there at the compacted revision, because compaction keeps the last
 // version of each key however old it is, then every change since.
 func (s *clusterScan) readHistory(ctx context.Context, dir string) error {
 	compacted, err := s.compacted(ctx, dir)
@@ -25,7 +26,8 @@ func (s *clusterScan) readHistory(ctx context.Context, dir string) error {
 		return err
 	}
 	if compacted > 0 {
-		if err := s.readAt(ctx, dir, compacted, false); err != nil {
+		req := &pb.RangeRequest{Key: []byte(dir), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(dir)), Revision: compacted}
+		if err := s.read(ctx, req, func(kv *mvccpb.KeyValue) { s.older(ctx, kv) }); err != nil {
 			return err
 		}
 	}
@@ -61,11 +63,9 @@ func (s *clusterScan) watch(ctx context.Context, dir string, from, until int64) 
 				return true, nil
 			}
 			size += len(e.Kv.Key) + len(e.Kv.Value)
-			if e.Type == mvccpb.Event_DELETE {
-				s.remove(e.Kv.Key)
-				continue
+			if e.Type == mvccpb.Event_PUT {
+				s.older(ctx, e.Kv)
 			}
-			s.put(ctx, e.Kv)
 		}
 		return resp.IsProgressNotify() && resp.Header.GetRevision() >= until, s.wait(ctx, size)
 	})

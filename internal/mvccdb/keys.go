@@ -2,8 +2,8 @@ package mvccdb
 
 import "hash/maphash"
 
-// Keys maps the keys of users to numbers, in 16 bytes of memory a key: it
-// keeps a hash of 96 random bits in place of each key. Two of a billion keys
+// Keys maps the keys of users to numbers, in slots of 16 bytes of which up to
+// three quarters are taken: it keeps a hash of 96 random bits in place of each key. Two of a billion keys
 // fall together once in ten billion tries.
 type Keys struct {
 	seeds [2]maphash.Seed
@@ -17,10 +17,15 @@ type KeyID struct {
 	low  uint32
 }
 
+// keySlot has the parts of a KeyID in fields of its own: a KeyID inside would
+// be padded, and make a slot half as large again.
 type keySlot struct {
-	id    KeyID
-	value uint32
+	high       uint64
+	low, value uint32
 }
+
+func (s *keySlot) free() bool        { return s.high == 0 && s.low == 0 }
+func (s *keySlot) has(id KeyID) bool { return s.high == id.high && s.low == id.low }
 
 const firstSlots = 1 << 10
 
@@ -48,8 +53,8 @@ func (k *Keys) Set(id KeyID, value uint32) (before uint32, known bool) {
 		k.grow()
 	}
 	s := k.find(id)
-	before, known = s.value, s.id == id
-	*s = keySlot{id: id, value: value}
+	before, known = s.value, s.has(id)
+	*s = keySlot{high: id.high, low: id.low, value: value}
 	if !known {
 		k.count++
 	}
@@ -59,14 +64,14 @@ func (k *Keys) Set(id KeyID, value uint32) (before uint32, known bool) {
 // Get returns the value of a key.
 func (k *Keys) Get(id KeyID) (value uint32, known bool) {
 	s := k.find(id)
-	return s.value, s.id == id
+	return s.value, s.has(id)
 }
 
 // find returns the slot of a key, or the free one that it would get.
 func (k *Keys) find(id KeyID) *keySlot {
 	mask := uint64(len(k.slots) - 1)
 	for i := id.high & mask; ; i = (i + 1) & mask {
-		if s := &k.slots[i]; s.id == id || s.id == (KeyID{}) {
+		if s := &k.slots[i]; s.has(id) || s.free() {
 			return s
 		}
 	}
@@ -76,8 +81,8 @@ func (k *Keys) grow() {
 	old := k.slots
 	k.slots = make([]keySlot, 2*len(old))
 	for _, s := range old {
-		if s.id != (KeyID{}) {
-			*k.find(s.id) = s
+		if !s.free() {
+			*k.find(KeyID{s.high, s.low}) = s
 		}
 	}
 }

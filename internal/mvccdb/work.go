@@ -173,11 +173,12 @@ func (w *worker[T]) flush() error {
 	}
 	w.batch.Bucket, w.batch.First = w.bucket, w.first
 	value, err := w.each(&w.batch)
+	pages := w.batch.Pages
+	w.batch = Batch{Elements: w.batch.Elements[:0], Records: w.batch.Records[:0]} // after an error, too: another task may follow
 	if err != nil {
 		return err
 	}
-	w.task.results = append(w.task.results, result[T]{value: value, pages: w.batch.Pages})
+	w.task.results = append(w.task.results, result[T]{value: value, pages: pages})
 	w.first = false
-	w.batch = Batch{Elements: w.batch.Elements[:0], Records: w.batch.Records[:0]}
 	return nil
 }
