@@ -46,7 +46,7 @@ func (f *repoFlags) bindS3(cmd *cobra.Command, prefix string) {
 	fs.StringVar(&o.Checksum, prefix+"s3-checksum", "auto", "checksum of uploads: auto, crc32c, sha256, md5, none")
 	fs.StringVar(&o.SSE, prefix+"s3-sse", "", "server-side encryption: s3, kms:KEYID or c:FILE with a key")
 	fs.StringVar(&o.Profile, prefix+"s3-profile", "", "profile of the AWS configuration files to use alone")
-	fs.StringVar(&o.Proxy, prefix+"s3-proxy", "", "URL of a proxy, or none (default from the environment)")
+	fs.StringVar(&o.Proxy, prefix+"s3-proxy", "", "URL of a proxy, or none; env:NAME or file:PATH for one with a password (default from the environment)")
 	fs.DurationVar(&o.RetryFor, prefix+"s3-retry-for", store.DefaultRetryFor, "how long to repeat a request that fails in a way that may pass")
 	for _, name := range []string{"endpoint", "region", "addressing", "ca-file", "insecure-skip-verify", "checksum", "sse", "profile", "proxy", "retry-for"} {
 		config.Env(fs, prefix+"s3-"+name)
@@ -167,6 +167,10 @@ func (f *repoFlags) open(ctx context.Context, a *app.App, location string) (stor
 	}
 	if opts.Endpoint == "" {
 		opts.Endpoint = cmp.Or(a.Getenv("AWS_ENDPOINT_URL_S3"), a.Getenv("AWS_ENDPOINT_URL"))
+	}
+	var err error
+	if opts.Proxy, err = config.Reference(opts.Proxy, a.Env); err != nil {
+		return nil, cli.Usage(fmt.Errorf("--s3-proxy: %w", err))
 	}
 	var once sync.Once
 	opts.Retrying = func(err error) {

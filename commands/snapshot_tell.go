@@ -7,13 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/metricsfile"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -29,7 +29,7 @@ type telling struct {
 
 func (t *telling) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&t.metricsFile, "metrics-file", "", "write the outcome for Prometheus' textfile collector, on failure too")
-	fs.StringVar(&t.pingURL, "ping-url", "", "URL to call after success, with /fail after failure; may be env:NAME or file:PATH")
+	fs.StringVar(&t.pingURL, "ping-url", "", "URL to call after success, with /fail after failure; better env:NAME or file:PATH, for it is a secret")
 }
 
 // outcome is what a save did.
@@ -85,22 +85,26 @@ func backupMetrics(o outcome, start, end time.Time, ok bool) []metricsfile.Gauge
 
 // ping calls the monitoring's URL, which is a secret and never shown.
 func (t *telling) ping(ctx context.Context, a *app.App, ok bool) error {
-	target, err := secretValue(a, t.pingURL)
+	target, err := config.Reference(t.pingURL, a.Env)
 	if err != nil {
 		return err
 	}
+	u, err := url.Parse(strings.TrimSpace(target))
+	if err != nil {
+		return errors.New("the URL is malformed")
+	}
 	if !ok {
-		target = strings.TrimSuffix(target, "/") + "/fail"
+		u = u.JoinPath("fail")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return errors.New("the URL is malformed")
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if u, isURL := errors.AsType[*url.Error](err); isURL {
-		return u.Err
+	if failed, isURL := errors.AsType[*url.Error](err); isURL {
+		return failed.Err
 	}
 	if err != nil {
 		return err
@@ -111,19 +115,4 @@ func (t *telling) ping(ctx context.Context, a *app.App, ok bool) error {
 		return fmt.Errorf("the answer is %s", resp.Status)
 	}
 	return err
-}
-
-// secretValue resolves env:NAME and file:PATH.
-func secretValue(a *app.App, s string) (string, error) {
-	if name, ok := strings.CutPrefix(s, "env:"); ok {
-		if v := a.Getenv(name); v != "" {
-			return v, nil
-		}
-		return "", fmt.Errorf("the variable %s is not set", name)
-	}
-	if name, ok := strings.CutPrefix(s, "file:"); ok {
-		raw, err := os.ReadFile(name)
-		return strings.TrimSpace(string(raw)), err
-	}
-	return s, nil
 }

@@ -22,7 +22,7 @@ func TakeArgs() []string {
 // secret is a part of the command line that nobody else should read.
 type secret struct{ arg, from int }
 
-// secrets finds passwords and tokens: values of flags, the part after the colon
+// secrets finds passwords, tokens and URLs that may hold them: values of flags, the part after the colon
 // of a user's name, and that of "user add NAME:PASSWORD".
 func secrets(args []string) []secret {
 	var found []secret
@@ -47,8 +47,11 @@ func secrets(args []string) []secret {
 }
 
 func secretValue(flag, value string, from, arg int) []secret {
-	if strings.HasSuffix(flag, "user") {
+	switch {
+	case strings.HasSuffix(flag, "user"):
 		return afterColon(value, from, arg)
+	case secretURL(flag) && open(value):
+		return nil
 	}
 	return []secret{{arg, from}}
 }

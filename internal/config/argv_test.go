@@ -19,6 +19,10 @@ func TestSecretsOfACommandLine(t *testing.T) {
 		"a value that looks like one":  {"etcdctl put a -- --password hunter2", "etcdctl put a -- --password hunter2"},
 		"a file's name is no secret":   {"etcdkit --password-file /run/pw get a", "etcdkit --password-file /run/pw get a"},
 		"a flag without its value":     {"etcdkit get a --password", "etcdkit get a --password"},
+		"a URL that is a secret":       {"etcdkit snapshot save x/ --ping-url https://hc/uuid", "etcdkit snapshot save x/ --ping-url xxxxxxxxxxxxxxx"},
+		"a proxy":                      {"etcdkit snapshot list x/ --s3-proxy=http://u:p@h", "etcdkit snapshot list x/ --s3-proxy=xxxxxxxxxxxx"},
+		"no proxy":                     {"etcdkit snapshot list x/ --s3-proxy none", "etcdkit snapshot list x/ --s3-proxy none"},
+		"where a URL stands":           {"etcdkit snapshot save x/ --ping-url env:PING", "etcdkit snapshot save x/ --ping-url env:PING"},
 		"an endpoint with a colon too": {"etcdctl put a b:c", "etcdctl put a b:c"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func set(flag *pflag.Flag, value string) error {
 }
 
 func setFromFile(flag *pflag.Flag, value any, env *cli.Env) error {
-	if text, ok := value.(string); ok && Secret(flag.Name) {
+	if text, ok := value.(string); ok && Secret(flag.Name) && !secretURL(flag.Name) {
 		secret, err := Reference(text, env)
 		if err != nil {
 			return err
@@ -137,5 +137,21 @@ func Secret(flag string) bool {
 	case "password", "user", "auth-jwt-token", "dest-password", "dest-user", "new-user-password":
 		return true
 	}
+	return secretURL(flag)
+}
+
+// secretURL reports whether the flag's value is a URL that may hold a password
+// or a token. It may be a reference everywhere, not only in the file.
+func secretURL(flag string) bool {
+	switch flag {
+	case "ping-url", "s3-proxy", "to-s3-proxy":
+		return true
+	}
 	return false
+}
+
+// open reports whether a secret URL's value may be shown: it only says where
+// the URL stands, or that there is none.
+func open(value string) bool {
+	return value == "none" || strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:")
 }

@@ -88,7 +88,7 @@ func Dump(w io.Writer, fs *pflag.FlagSet) {
 func redactValue(flag, value string) string {
 	user, _, hasPassword := strings.Cut(value, ":")
 	switch {
-	case value == "" || !Secret(flag):
+	case value == "" || !Secret(flag), secretURL(flag) && open(value):
 		return value
 	case strings.HasSuffix(flag, "user") && hasPassword:
 		return user + ":<redacted>"

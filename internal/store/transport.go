@@ -61,7 +61,7 @@ func newTransport(opts S3Options) (*transport, error) {
 func (o S3Options) proxy() (func(*http.Request) (*url.URL, error), error) {
 	switch o.Proxy {
 	case "":
-		return http.ProxyFromEnvironment, nil
+		return environmentProxy, nil
 	case "none":
 		return nil, nil
 	}
@@ -70,6 +70,16 @@ func (o S3Options) proxy() (func(*http.Request) (*url.URL, error), error) {
 		return nil, fmt.Errorf("%w: the S3 proxy is not a URL", ErrConfig)
 	}
 	return http.ProxyURL(u), nil
+}
+
+// environmentProxy is the proxy that the environment names. Its errors quote
+// that, and it may hold a password.
+func environmentProxy(req *http.Request) (*url.URL, error) {
+	u, err := http.ProxyFromEnvironment(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the proxy in the environment is not a URL", ErrConfig)
+	}
+	return u, nil
 }
 
 func readCA(name string) (*x509.CertPool, error) {
