@@ -24,7 +24,8 @@ func (s *S3) getOptions() minio.GetObjectOptions {
 	return opts
 }
 
-// Get implements Store.
+// Get implements Store. A download whose connection breaks goes on where it
+// was, for at most RetryFor without a byte.
 func (s *S3) Get(ctx context.Context, key string) (io.ReadCloser, int64, error) {
 	var body io.ReadCloser
 	var info minio.ObjectInfo
@@ -38,7 +39,8 @@ func (s *S3) Get(ctx context.Context, key string) (io.ReadCloser, int64, error) 
 	if info.Size < 0 {
 		return nil, 0, errors.Join(fmt.Errorf("get object %s: the store does not tell its size", s.URL()+key), body.Close())
 	}
-	return &exact{ReadCloser: body, left: info.Size, name: s.URL() + key}, info.Size, nil
+	d := &download{S3: s, ctx: ctx, key: key, info: info, body: body}
+	return &exact{ReadCloser: d, left: info.Size, name: s.URL() + key}, info.Size, nil
 }
 
 func (s *S3) stat(ctx context.Context, key string) (minio.ObjectInfo, error) {
