@@ -185,6 +185,11 @@ func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put 
 
 // stream runs the snapshot through the codec into put.
 func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, put sink) (*checked, error) {
+	if opts.Stage != "" && !opts.compressed() {
+		if err := room(opts.Stage, c.status.DbSize, "--stage"); err != nil {
+			return nil, err
+		}
+	}
 	// Only the stream is bounded: an upload from a stage may take longer.
 	bounded, stop := context.WithTimeoutCause(ctx, opts.MaxDuration, ErrTooLong)
 	defer stop()

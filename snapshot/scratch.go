@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,18 @@ type scratch struct {
 	size int64
 	temp bool
 	err  error // why it could not be written
+}
+
+// room fails where a folder has not as much free space as need. Where that
+// cannot be known, the write itself will tell.
+func room(dir string, need int64, flag string) error {
+	dir = cmp.Or(dir, os.TempDir())
+	free, err := freeSpace(dir)
+	if err != nil || need <= 0 || uint64(need) <= free {
+		return nil //nolint:nilerr // not known is not too little
+	}
+	return hint.With(fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrNoSpace, dir, free>>20, need>>20),
+		"free some, or choose a folder with more space with %s", flag)
 }
 
 // use looks into a file where it is.

@@ -109,6 +109,9 @@ func verify(ctx context.Context, s subject, opts VerifyOptions) (*Verification, 
 	if opts.Progress == nil {
 		opts.Progress = progress.Discard
 	}
+	if err := room(opts.Scratch, s.scratchBytes(opts), "--scratch"); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", s.name, err)
+	}
 	v := newVerification(s.name, opts)
 	scratch := &scratch{dir: opts.Scratch}
 	defer scratch.remove()
@@ -125,6 +128,22 @@ func verify(ctx context.Context, s subject, opts VerifyOptions) (*Verification, 
 		}
 	}
 	return v.close(), nil
+}
+
+// scratchBytes is how much a verification writes: a decoded copy, unless the file
+// itself can be looked into, and for a drill the restored member.
+func (s subject) scratchBytes(opts VerifyOptions) (n int64) {
+	m := s.manifest
+	if m == nil || opts.Level == LevelStored || m.Encrypted() && len(opts.Identities) == 0 {
+		return 0
+	}
+	if s.file == "" || m.Encrypted() || m.Compression != "" {
+		n = m.SnapshotBytes
+	}
+	if opts.Level == LevelRestored {
+		n += m.SnapshotBytes
+	}
+	return n
 }
 
 // checkBytes reads the data once, from the stored bytes to the SHA-256 at the
