@@ -22,17 +22,20 @@ type ask func(ctx context.Context, c completions.Cluster, typed string) ([]strin
 // completeLive makes shells complete what only the cluster or the configuration
 // file knows.
 func completeLive(a *app.App, root *cobra.Command) {
-	ids := func(ctx context.Context, c completions.Cluster, _ string) ([]string, error) {
-		return completions.MemberIDs(ctx, c)
-	}
 	endpoints := func(ctx context.Context, c completions.Cluster, _ string) ([]string, error) {
 		return completions.Endpoints(ctx, c)
+	}
+	members := func(ctx context.Context, c completions.Cluster, _ string) ([]string, error) {
+		return completions.Members(ctx, c)
 	}
 	for _, path := range [][]string{{"get"}, {"put"}, {"del"}, {"watch"}} {
 		completeArg(a, at(root, path...), completions.Keys)
 	}
-	for _, path := range [][]string{{"member", "remove"}, {"member", "update"}, {"member", "promote"}, {"move-leader"}} {
-		completeArg(a, at(root, path...), ids)
+	for _, path := range [][]string{{"member", "remove"}, {"member", "update"}, {"member", "promote"}, {"member", "replace"}, {"move-leader"}} {
+		completeArg(a, at(root, path...), members)
+	}
+	if cmd := at(root, "defrag-all"); cmd != nil {
+		register(cmd, "members", liveCompletion(a, members))
 	}
 	register(root, "endpoints", liveCompletion(a, endpoints))
 	register(root, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -13,11 +13,11 @@ import (
 // setHelp makes help pages that fit a screen: flags are wrapped at the
 // terminal's width, and those that many commands share are left to "options".
 func setHelp(a *app.App, root *cobra.Command) {
-	eachCommand(root, moveExamples)
 	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d", a.Width)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", wrapped))
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		moveExamples(cmd)
 		bucket, restore := hideShared(cmd)
 		defer restore()
 		help(cmd, args)

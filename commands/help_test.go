@@ -14,7 +14,7 @@ import (
 )
 
 // screen is how many lines a help page may have.
-const screen = 50
+const screen = 55
 
 // leaves returns the commands that do something themselves.
 func leaves(cmd *cobra.Command) []*cobra.Command {

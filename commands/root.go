@@ -52,7 +52,13 @@ func anywhere(report func(error) int) func(string, error) int {
 }
 
 // Tree returns the whole command tree of a program, for documentation.
-func Tree(name string, env *cli.Env) *cobra.Command { return programFor(name, env, nil).root }
+func Tree(name string, env *cli.Env) *cobra.Command {
+	root := programFor(name, env, nil).root
+	if name == "etcdkit" {
+		eachCommand(root, moveExamples)
+	}
+	return root
+}
 
 // newRoot returns the etcdkit tree, as far as a command line needs it.
 func newRoot(a *app.App, line []string) *cobra.Command {

@@ -80,6 +80,7 @@ place could not be read, and nothing was found.`,
 		RunE: a.Run(func(ctx context.Context, args []string) error { return runSecretsScan(ctx, a, f, args) }),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.complete(a)
 	f.bindIdentity()
 	fs := cmd.Flags()
 	fs.StringVar(&f.scratch, "scratch", "", "folder for the decoded copy of a backup, removed at the end (default the system's for temporary files)")

@@ -59,6 +59,7 @@ be young enough.`,
 		}),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.complete(a)
 	fs := cmd.Flags()
 	limit = longDuration(26 * time.Hour)
 	fs.Var(&limit, "max", "how old the newest good backup may be, such as 26h or 2d; 0 for any age")

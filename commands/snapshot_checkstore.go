@@ -43,6 +43,7 @@ Exit codes: 0 all there; 2 wrong usage or configuration; 3 something is missing;
 		}),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.complete(a)
 	return cmd
 }
 

@@ -47,6 +47,7 @@ Exit codes: 0 copied, or all there already; 1 failed; 2 wrong usage or configura
 	}
 	from.bindS3(cmd, "")
 	to.bindS3(cmd, "to-")
+	cmd.ValidArgsFunction = from.completeBackups(a, 2)
 	cmd.Flags().StringVar(&opts.Cluster, "cluster-id", "", "copy only backups of this cluster (16 hex digits)")
 	return cmd
 }

@@ -53,6 +53,7 @@ Exit codes: 0 pruned; 1 failed; 2 wrong usage or configuration.`,
 		}),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.complete(a)
 	f.keep.bind(cmd.Flags())
 	fs := cmd.Flags()
 	fs.BoolVar(&opts.DryRun, "dry-run", false, "only show what would be done, and why")

@@ -20,6 +20,7 @@ type restoreSources struct {
 // Bind defines the flags that say how to open a backup.
 func (s *restoreSources) Bind(cmd *cobra.Command) {
 	s.repo.bindS3(cmd, "")
+	cmd.ValidArgsFunction = s.repo.complete(s.a)
 	s.repo.bindIdentity()
 	cmd.Flags().BoolVar(&s.anyQuorum, "any-quorum", false, "latest may be a backup of a member without quorum, which may be old")
 }

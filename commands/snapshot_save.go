@@ -61,6 +61,7 @@ usage or configuration.`,
 		RunE: a.Run(func(ctx context.Context, args []string) error { return runSnapshotSave(ctx, a, f, args[0]) }),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.complete(a)
 	f.bindEncryption()
 	f.keep.bind(cmd.Flags())
 	f.telling.bind(cmd.Flags())

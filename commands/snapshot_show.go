@@ -47,6 +47,7 @@ or configuration.`,
 		}),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.completeBackups(a, 1)
 	cmd.Flags().StringVar(&cluster, "cluster-id", "", "look only at backups of this cluster (16 hex digits)")
 	return cmd
 }

@@ -55,6 +55,7 @@ neither a SHA-256 nor a manifest, or the identity for the level asked is missing
 		RunE: a.Run(func(ctx context.Context, args []string) error { return unreachable(runSnapshotVerify(ctx, a, f, args)) }),
 	}
 	f.bindS3(cmd, "")
+	cmd.ValidArgsFunction = f.completeBackups(a, 1)
 	f.bindIdentity()
 	fs := cmd.Flags()
 	fs.StringVar(&f.level, "level", "", "stored, decoded or restored (default decoded, or as deep as the identities allow)")

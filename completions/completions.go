@@ -32,7 +32,8 @@ func MemberIDs(ctx context.Context, c Cluster) ([]string, error) {
 	})
 }
 
-// MemberNames offers the names of the members, each with its id.
+// MemberNames offers the names of the members that were started, each with its
+// id.
 func MemberNames(ctx context.Context, c Cluster) ([]string, error) {
 	return members(ctx, c, func(m *pb.Member) []string {
 		if m.GetName() == "" {
@@ -40,6 +41,16 @@ func MemberNames(ctx context.Context, c Cluster) ([]string, error) {
 		}
 		return []string{fmt.Sprintf("%s\t%x", m.GetName(), m.GetID())}
 	})
+}
+
+// Members offers the names of the members, and after them the ids.
+func Members(ctx context.Context, c Cluster) ([]string, error) {
+	names, err := MemberNames(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := MemberIDs(ctx, c)
+	return append(names, ids...), err
 }
 
 // Endpoints offers the client URLs of the members, each with the member's name.

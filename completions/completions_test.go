@@ -42,6 +42,7 @@ func TestCompletionsOfACluster(t *testing.T) {
 	}{
 		"member ids":                       {completions.MemberIDs, []string{id + "\tm1"}},
 		"member names":                     {completions.MemberNames, []string{"m1\t" + id}},
+		"members by name and id":           {completions.Members, []string{"m1\t" + id, id + "\tm1"}},
 		"endpoints":                        {completions.Endpoints, []string{cluster.Endpoints()[0] + "\tm1"}},
 		"the first part of all keys":       {keys(""), []string{"/", "config"}},
 		"a part that is begun":             {keys("/reg"), []string{"/registry/", "/regular"}},

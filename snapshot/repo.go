@@ -87,6 +87,22 @@ func List(ctx context.Context, repo store.Store, cluster string) ([]*Backup, err
 	return l.backups(ctx, repo)
 }
 
+// Names returns the names of a repository's backups, newest first. It reads no
+// manifest, so it is fast and knows nothing more.
+func Names(ctx context.Context, repo store.Store) ([]string, error) {
+	l, err := readListing(ctx, repo, "")
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(l.manifests))
+	for i, o := range l.manifests {
+		names[i] = o.base
+	}
+	slices.Sort(names) // they begin with the time
+	slices.Reverse(names)
+	return names, nil
+}
+
 func (l *listing) backups(ctx context.Context, repo store.Store) ([]*Backup, error) {
 	all := make([]*Backup, len(l.manifests))
 	g, gctx := errgroup.WithContext(ctx)

@@ -109,7 +109,8 @@ func branches(t *tree) []app.Branch {
 		all = append(all, app.Branch{
 			Name:  c.name,
 			Build: func() *cobra.Command { return c.build(t) },
-			Whole: c.name == "completion", // upstream's script holds every command
+			// Upstream's completion script holds every command; etcdkit's options shows flags of others.
+			Whole: c.name == "completion" || c.name == "options" && !t.upstream(),
 		})
 	}
 	return all
