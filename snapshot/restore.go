@@ -30,6 +30,7 @@ var (
 	ErrNoTrailer = errors.New("the snapshot has no SHA-256 at its end")
 	ErrNoSpace   = errors.New("not enough room")
 	ErrInUse     = errors.New("a running etcd uses the data directory")
+	ErrChanged   = errors.New("the file changed while it was read")
 )
 
 // ChecksumError says that a snapshot is not what etcd sent.
@@ -112,6 +113,8 @@ type Copied struct {
 	DatabaseSHA256 [32]byte // without the trailer, what the trailer says
 	Trailer        []byte   // nil where there is none
 	Report         *mvccdb.Report
+
+	patches []mvccdb.Patch // of the copy
 }
 
 // Restored reports what a restore made.

@@ -2,35 +2,36 @@ package snapshot
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
 
-// Sizes of the copy: pieces in flight, and how often the written bytes are
-// sent on to the disk, so that the last sync does not wait for all of them.
+// Sizes of the copy: what is written at once, how many of those are in flight,
+// and what is read and hashed at once, while it is in the processor's cache.
 const (
-	copyPiece   = 1 << 20
-	copyPieces  = 8
-	writeBehind = 32 << 20
+	copyPiece  = 2 << 20
+	copyPieces = 8
+	hashPiece  = 128 << 10
 )
 
-// copyDatabase copies the snapshot into the target, hashes it and checks what
-// arrived, while it is still in memory.
+// copyDatabase copies the snapshot into the target, hashes it on the way and
+// checks it. Where the source is a file, the check reads the same file
+// meanwhile, and the copy goes past the page cache; a stream is checked by
+// what arrived, while it is still in memory.
 func copyDatabase(ctx context.Context, src RestoreSource, t *stagedDir, opts RestoreOptions, seen *keyWatch) (c *Copied, err error) {
-	f, err := os.OpenFile(t.database(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := createCopy(t.database())
 	if err != nil {
 		return nil, fmt.Errorf("create the database: %w", err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	c, damage, err := copyAndCheck(ctx, f, src, opts, seen)
+	defer func() { err = errors.Join(err, out.Close()) }()
+	c, damage, err := copyAndCheck(ctx, out, src, opts, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -43,31 +44,30 @@ func copyDatabase(ctx context.Context, src RestoreSource, t *stagedDir, opts Res
 	if damage != nil {
 		return nil, fmt.Errorf("%s: %w", src.Name, damage)
 	}
-	if c.Trailer != nil {
-		if err := f.Truncate(c.FileSize - int64(len(c.Trailer))); err != nil {
-			return nil, fmt.Errorf("cut off the SHA-256: %w", err)
-		}
+	if err := out.finish(c.FileSize - int64(len(c.Trailer))); err != nil {
+		return nil, err
 	}
-	return c, nil
+	return c, c.patch(out.File)
 }
 
 // copyAndCheck does the work of copyDatabase. What is wrong with the database
 // is apart from what went wrong: a wrong SHA-256 says more.
-func copyAndCheck(ctx context.Context, f *os.File, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
+func copyAndCheck(ctx context.Context, out *copyFile, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
 	file, err := fileOf(src.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
-	if file == nil {
-		sum, size, err := copyHashed(ctx, f, src, opts.Progress)
-		if err != nil {
-			return nil, nil, err
+	if file != nil {
+		src.Reader = file
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			return copyAlongside(ctx, out, file, info, src, opts, seen)
 		}
-		c = sum.finish(size)
-		c.Report, damage = checkCopy(ctx, f, size, seen)
-		return c, damage, context.Cause(ctx)
 	}
-	return copyFile(ctx, f, file, src, opts, seen)
+	if c, err = copyHashed(ctx, out, src, opts.Progress); err != nil {
+		return nil, nil, err
+	}
+	damage = c.check(ctx, out, c.FileSize, seen)
+	return c, damage, context.Cause(ctx)
 }
 
 // fileOf returns the file that a source is read from, nil where it is a
@@ -82,112 +82,114 @@ func fileOf(r io.Reader) (*os.File, error) {
 	return nil, nil
 }
 
-// copyFile lets the kernel copy a file. The copy is hashed close behind, and
-// checked as soon as it is whole.
-func copyFile(ctx context.Context, f, file *os.File, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
-	pieces := make(chan int64, 1<<16) // ends of what was copied: never waited for
-	s, size := newCopySum(), int64(0)
-	var report *mvccdb.Report
+// copyAlongside copies a file and checks it at the same time.
+func copyAlongside(ctx context.Context, out *copyFile, file *os.File, info os.FileInfo, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
+	out.clone(file)
+	out.bypass()
+	var checked Copied
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		c, err = copyHashed(ctx, out, src, opts.Progress)
+		return err
+	})
 	g.Go(func() error {
-		n, err := copyInPieces(ctx, f, file, src, opts.Progress, pieces)
-		close(pieces)
-		if size = n; err != nil {
-			return err
-		}
-		report, damage = checkCopy(ctx, f, n, seen)
+		damage = checked.check(ctx, file, info.Size(), seen)
 		return context.Cause(ctx)
 	})
-	g.Go(func() error { return s.follow(f, pieces) })
 	if err := g.Wait(); err != nil {
 		return nil, nil, err
 	}
-	c = s.finish(size)
-	c.Report = report
+	if after, err := file.Stat(); err != nil || after.Size() != info.Size() || !after.ModTime().Equal(info.ModTime()) || c.FileSize != info.Size() {
+		return nil, nil, hint.With(fmt.Errorf("%s: %w", src.Name, ErrChanged), "restore from a file that nobody writes")
+	}
+	c.Report, c.patches = checked.Report, checked.patches
 	return c, damage, nil
 }
 
-// copyInPieces copies a file in pieces of writeBehind, and tells where each
-// ends.
-func copyInPieces(ctx context.Context, f, file *os.File, src RestoreSource, progress func(done, total int64), pieces chan<- int64) (size int64, err error) {
-	for {
-		n, err := f.ReadFrom(&io.LimitedReader{R: file, N: writeBehind})
-		if err != nil {
-			return size, fmt.Errorf("copy %s: %w", src.Name, err)
-		}
-		if ctx.Err() != nil {
-			return size, context.Cause(ctx)
-		}
-		startWriting(f, size, n)
-		size += n
-		progress(size, src.Size)
-		if n == 0 {
-			return size, nil
-		}
-		pieces <- size
-	}
-}
-
-// checkCopy checks every page and every revision of the copied database.
-func checkCopy(ctx context.Context, f *os.File, size int64, seen *keyWatch) (*mvccdb.Report, error) {
-	db, err := mvccdb.Open(f, size)
+// check checks every page and every revision of the database that r serves.
+func (c *Copied) check(ctx context.Context, r io.ReaderAt, size int64, seen *keyWatch) error {
+	db, err := mvccdb.Open(r, size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	report, err := db.Check(ctx, mvccdb.CheckOptions{SkipTrailer: true, Watch: seen.watch})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if report.DamageCount > 0 {
-		return nil, &DamageError{First: report.Damage[0], Count: report.DamageCount}
+		return &DamageError{First: report.Damage[0], Count: report.DamageCount}
 	}
-	return report, nil
+	c.Report = report
+	c.patches, err = db.Freelist(report.Free)
+	return err
 }
 
-// copyHashed writes src to f and hashes it on another core.
-func copyHashed(ctx context.Context, f *os.File, src RestoreSource, progress func(done, total int64)) (*copySum, int64, error) {
-	free := make(chan []byte, copyPieces)
-	for range copyPieces {
-		free <- make([]byte, copyPiece)
+// patch spares bbolt the walk through all pages for the free ones, which the
+// check has found.
+func (c *Copied) patch(f *os.File) error {
+	for _, p := range c.patches {
+		if _, err := f.WriteAt(p.Bytes, p.Offset); err != nil {
+			return fmt.Errorf("write the free pages: %w", err)
+		}
 	}
-	written := make(chan []byte, copyPieces)
-	s := newCopySum()
+	return nil
+}
+
+// piece is a part of a snapshot on its way: n bytes of a buffer.
+type piece struct {
+	buf []byte
+	n   int
+}
+
+// copyHashed writes src to out, and hashes it while the disk is busy.
+func copyHashed(ctx context.Context, out *copyFile, src RestoreSource, progress func(done, total int64)) (*Copied, error) {
+	free, read := make(chan piece, copyPieces), make(chan piece, copyPieces)
+	for range copyPieces {
+		free <- piece{buf: alignedBuffer(copyPiece)}
+	}
+	s := newTrailed()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		for b := range written {
-			s.add(b)
-			free <- b[:copyPiece]
+		defer close(read)
+		return readPieces(ctx, src, s, free, read)
+	})
+	g.Go(func() error {
+		for p := range read {
+			if err := out.write(p); err != nil {
+				return fmt.Errorf("write the database: %w", err)
+			}
+			progress(out.size, src.Size)
+			free <- p
 		}
 		return nil
 	})
-	var size int64
-	g.Go(func() error {
-		defer close(written)
-		for {
-			b := <-free
-			n, ended, err := readPiece(src.Reader, b)
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return copiedOf(s), nil
+}
+
+// readPieces reads and hashes src to its end.
+func readPieces(ctx context.Context, src RestoreSource, s *trailed, free <-chan piece, to chan<- piece) error {
+	for ended := false; !ended; {
+		var p piece
+		select {
+		case p = <-free:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		for p.n = 0; p.n < copyPiece && !ended; {
+			part := p.buf[p.n:min(p.n+hashPiece, copyPiece)]
+			n, end, err := readPiece(src.Reader, part)
 			if err != nil {
 				return fmt.Errorf("read %s: %w", src.Name, err)
 			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if _, err := f.Write(b[:n]); err != nil {
-				return fmt.Errorf("write the database: %w", err)
-			}
-			written <- b[:n]
-			if size/writeBehind != (size+int64(n))/writeBehind {
-				startWriting(f, size/writeBehind*writeBehind, writeBehind)
-			}
-			size += int64(n)
-			progress(size, src.Size)
-			if ended {
-				return nil
-			}
+			s.add(part[:n])
+			p.n, ended = p.n+n, end
 		}
-	})
-	err := g.Wait()
-	return s, size, err
+		to <- p
+	}
+	return nil
 }
 
 // readPiece fills b and reports whether the source ended. io.ReadFull would
@@ -206,59 +208,9 @@ func readPiece(r io.Reader, b []byte) (n int, ended bool, err error) {
 	return n, false, nil
 }
 
-// copySum hashes a snapshot whose end is not known before it comes: the last bytes
-// may be the trailer.
-type copySum struct {
-	hash.Hash
-	tail []byte
-}
-
-// follow hashes f up to the ends that it is told of.
-func (s *copySum) follow(f *os.File, ends <-chan int64) error {
-	buf := make([]byte, copyPiece)
-	at := int64(0)
-	for end := range ends {
-		for at < end {
-			b := buf[:min(copyPiece, end-at)]
-			if _, err := f.ReadAt(b, at); err != nil {
-				return fmt.Errorf("read the copy: %w", err)
-			}
-			s.add(b)
-			at += int64(len(b))
-		}
-	}
-	return nil
-}
-
-func newCopySum() *copySum { return &copySum{Hash: sha256.New(), tail: make([]byte, 0, 2*sha256.Size)} }
-
-func (s *copySum) add(b []byte) {
-	if len(b) < sha256.Size {
-		s.tail = append(s.tail, b...)
-		if spare := len(s.tail) - sha256.Size; spare > 0 {
-			s.Write(s.tail[:spare])
-			s.tail = append(s.tail[:0], s.tail[spare:]...)
-		}
-		return
-	}
-	s.Write(s.tail)
-	s.Write(b[:len(b)-sha256.Size])
-	s.tail = append(s.tail[:0], b[len(b)-sha256.Size:]...)
-}
-
-// finish tells the trailer from the database: with it, the size is what etcd
-// makes snapshots of, and the SHA-256 more.
-func (s *copySum) finish(size int64) *Copied {
-	c := &Copied{FileSize: size}
-	if size%512 == sha256.Size {
-		c.Trailer = append([]byte(nil), s.tail...)
-		c.DatabaseSHA256 = [32]byte(s.Sum(nil))
-		s.Write(s.tail)
-		c.FileSHA256 = [32]byte(s.Sum(nil))
-		return c
-	}
-	s.Write(s.tail)
-	c.DatabaseSHA256 = [32]byte(s.Sum(nil))
-	c.FileSHA256 = c.DatabaseSHA256
+// copiedOf says what was hashed.
+func copiedOf(s *trailed) *Copied {
+	c := &Copied{FileSize: s.n}
+	c.DatabaseSHA256, c.Trailer, c.FileSHA256 = s.finish()
 	return c
 }

@@ -12,10 +12,6 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
-	"go.etcd.io/etcd/server/v3/etcdserver/cindex"
-	"go.etcd.io/etcd/server/v3/storage/backend"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
-	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -69,48 +65,10 @@ func (m *newMember) build(t *stagedDir, r *Restored) (err error) {
 	member := cl.MemberByName(m.name)
 	r.MemberID, r.ClusterID = uint64(member.ID), uint64(cl.ID())
 
-	voters := cl.MemberIDs()
-	if err := m.rewriteDatabase(t.database(), cl, r, uint64(len(voters))); err != nil {
+	if err := m.rewriteDatabase(t.database(), cl, r); err != nil {
 		return err
 	}
 	return m.writeLog(t, cl, r)
-}
-
-// rewriteDatabase gives the database its new members, revision and place in
-// the log, in one transaction.
-func (m *newMember) rewriteDatabase(path string, cl *membership.RaftCluster, r *Restored, commit uint64) error {
-	cfg := backend.DefaultBackendConfig(m.log)
-	cfg.Path = path
-	if m.mmapSize > 0 {
-		cfg.MmapSize = m.mmapSize
-	}
-	be := backend.New(cfg)
-	err := m.rewrite(be, cl, r, commit)
-	return errors.Join(err, be.Close())
-}
-
-func (m *newMember) rewrite(be backend.Backend, cl *membership.RaftCluster, r *Restored, commit uint64) error {
-	store := schema.NewMembershipBackend(m.log, be)
-	if err := store.TrimMembershipFromBackend(); err != nil {
-		return fmt.Errorf("remove the old members: %w", err)
-	}
-	tx := be.BatchTx()
-	tx.LockOutsideApply()
-	if r.BumpedBy > 0 {
-		key := mvcc.RevToBytes(mvcc.Revision{Main: r.Revision}, mvcc.NewRevBytes())
-		tx.UnsafePut(schema.Key, key, []byte{})
-	}
-	if r.Compacted {
-		mvcc.UnsafeSetScheduledCompact(tx, r.Revision)
-	}
-	tx.Unlock()
-	cl.SetBackend(store)
-	for _, member := range cl.Members() {
-		cl.AddMember(member, true)
-	}
-	cindex.UpdateConsistentIndexForce(be.BatchTx(), commit, firstTerm)
-	be.ForceCommit()
-	return nil
 }
 
 // writeLog writes the log of a cluster that begins with these members, and the

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -54,23 +53,19 @@ type Facts struct {
 // it would choose.
 func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Facts, error) {
 	f := Facts{Token: opts.Token, Bump: opts.Bump}
-	s, size := newCopySum(), int64(0)
-	buf := make([]byte, copyPiece)
-	for {
-		n, err := io.ReadFull(src.Reader, buf)
-		s.add(buf[:n])
-		size += int64(n)
-		if n < len(buf) && err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { // as ReadFull returns them
+	s, buf := newTrailed(), make([]byte, hashPiece)
+	for ended := false; !ended; {
+		n, end, err := readPiece(src.Reader, buf)
+		if err != nil {
 			return f, fmt.Errorf("read %s: %w", src.Name, err)
 		}
 		if ctx.Err() != nil {
 			return f, context.Cause(ctx)
 		}
-		if err != nil {
-			break
-		}
+		s.add(buf[:n])
+		ended = end
 	}
-	c := s.finish(size)
+	c := copiedOf(s)
 	if err := c.judge(src, opts.SkipHashCheck); err != nil {
 		return f, err
 	}
@@ -81,7 +76,7 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 		return f, nil
 	}
 	var err error
-	f.Bump, err = planBump(ctx, src, size)
+	f.Bump, err = planBump(ctx, src, c.FileSize)
 	return f, err
 }
 

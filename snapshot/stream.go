@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,9 +21,6 @@ var (
 	ErrStalled    = errors.New("the stream stalled")
 	ErrIncomplete = errors.New("the snapshot is not whole")
 )
-
-// trailerUnit: the database is a multiple of it, and the SHA-256 follows.
-const trailerUnit = 512
 
 // receiver is the part of a snapshot stream that is read.
 type receiver interface {
@@ -81,25 +79,21 @@ func (s *stream) explain(err error) error {
 // io.EOF only if that is right, so that whoever reads it never takes a broken
 // snapshot for a whole one.
 type checked struct {
-	src  io.Reader
-	hash hash.Hash // of all but the last bytes
-
-	lenient bool // do not judge the trailer
-
-	tail []byte // the last bytes so far, at most a trailer's length
-	n    int64
-	sum  string // of everything, once ended
-	err  error
+	*trailed
+	src     io.Reader
+	lenient bool   // do not judge the trailer
+	sum     string // of everything, once ended
+	err     error
 }
 
-func newChecked(src io.Reader) *checked { return &checked{src: src, hash: sha256.New()} }
+func newChecked(src io.Reader) *checked { return &checked{trailed: newTrailed(), src: src} }
 
 func (c *checked) Read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
 	n, err := c.src.Read(p)
-	c.take(p[:n])
+	c.add(p[:n])
 	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
 		err = c.end()
 	}
@@ -107,35 +101,18 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take hashes what can no longer be the trailer.
-func (c *checked) take(b []byte) {
-	c.n += int64(len(b))
-	if len(b) >= sha256.Size {
-		c.hash.Write(c.tail)
-		c.hash.Write(b[:len(b)-sha256.Size])
-		c.tail = append(c.tail[:0], b[len(b)-sha256.Size:]...)
-		return
-	}
-	c.tail = append(c.tail, b...)
-	if over := len(c.tail) - sha256.Size; over > 0 {
-		c.hash.Write(c.tail[:over])
-		c.tail = append(c.tail[:0], c.tail[over:]...)
-	}
-}
-
 func (c *checked) end() error {
-	got := c.hash.Sum(nil)
+	got, want, whole := c.finish()
 	switch {
 	case c.lenient:
 	case c.n == 0:
 		return fmt.Errorf("%w: it is empty", ErrIncomplete)
-	case c.n%trailerUnit != sha256.Size:
+	case want == nil:
 		return fmt.Errorf("%w: it ends after %d bytes without a SHA-256", ErrIncomplete, c.n)
-	case hex.EncodeToString(got) != hex.EncodeToString(c.tail):
-		return fmt.Errorf("%w: its SHA-256 is %x…, its end says %x…", ErrIncomplete, got[:6], c.tail[:6])
+	case !bytes.Equal(got[:], want):
+		return fmt.Errorf("%w: its SHA-256 is %x…, its end says %x…", ErrIncomplete, got[:6], want[:6])
 	}
-	c.hash.Write(c.tail)
-	c.sum = hex.EncodeToString(c.hash.Sum(nil))
+	c.sum = hex.EncodeToString(whole[:])
 	return io.EOF
 }
 

@@ -19,6 +19,7 @@ type DB struct {
 	size   int64 // bytes of the database, without trailer
 	file   int64 // bytes of the file
 	meta   meta
+	metaAt int64 // where it stands
 	damage []*Damage
 }
 
@@ -95,7 +96,7 @@ func (db *DB) readMeta() error {
 	if first.wrong != "" || (second.wrong == "" && second.meta.txid > first.meta.txid) {
 		use = second
 	}
-	db.meta = use.meta
+	db.meta, db.metaAt = use.meta, use.offset
 	db.noteMetaDamage(first, second)
 	db.noteTruncation()
 	return nil

@@ -41,8 +41,6 @@ type meta struct {
 func parseMeta(b []byte, index int) (m meta, wrong string) {
 	le := binary.LittleEndian
 	body := b[pageHeaderSize:metaEnd]
-	sum := fnv.New64a()
-	sum.Write(body[:metaSize-8])
 	m = meta{
 		pageSize: le.Uint32(body[8:]),
 		root:     le.Uint64(body[16:]),
@@ -55,7 +53,7 @@ func parseMeta(b []byte, index int) (m meta, wrong string) {
 		return m, fmt.Sprintf("meta page %d has no database mark", index)
 	case le.Uint32(body[4:]) != metaVersion:
 		return m, fmt.Sprintf("meta page %d has format version %d, known is %d", index, le.Uint32(body[4:]), metaVersion)
-	case le.Uint64(body[56:]) != sum.Sum64():
+	case le.Uint64(body[metaSize-8:]) != metaSum(body):
 		return m, fmt.Sprintf("meta page %d has a wrong checksum", index)
 	case m.pageSize < minPageSize || m.pageSize > maxPageSize || m.pageSize&(m.pageSize-1) != 0:
 		return m, fmt.Sprintf("meta page %d gives a page size of %d", index, m.pageSize)
@@ -63,6 +61,13 @@ func parseMeta(b []byte, index int) (m meta, wrong string) {
 		return m, fmt.Sprintf("meta page %d has its root at page %d of %d", index, m.root, m.pages)
 	}
 	return m, ""
+}
+
+// metaSum is the checksum at the end of a meta page's body.
+func metaSum(body []byte) uint64 {
+	sum := fnv.New64a()
+	sum.Write(body[:metaSize-8])
+	return sum.Sum64()
 }
 
 // metaHeaderFault tells what is wrong with the header of a meta page, which

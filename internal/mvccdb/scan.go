@@ -56,7 +56,7 @@ type Options struct {
 // Limits of a batch: what is read at once, and how much room between two
 // pages is read along rather than skipped.
 const (
-	batchPages = 256
+	batchPages = 64
 	gapPages   = 8
 )
 

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package snapshot
+
+import (
+	"errors"
+	"os"
+)
+
+// startWriting leaves it to the system when written bytes go to the disk.
+func startWriting(*os.File, int64, int64) {}
+
+// cloneFile is not done here.
+func cloneFile(_, _ *os.File) error { return errors.ErrUnsupported }
+
+// setDirect is not done here.
+func setDirect(*os.File, bool) error { return errors.ErrUnsupported }
