@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +104,8 @@ type reading struct {
 
 	req   *pb.RangeRequest // what is still to be read
 	left  int64            // pairs still to come
-	last  []byte           // the last key handed on
+	first []byte           // the first key of those read last
+	last  []byte           // the last key read
 	bytes int64            // of the pairs seen
 	pairs int64
 }
@@ -127,8 +127,11 @@ func (r *reading) all(ctx context.Context) error {
 }
 
 // canGoOn reports whether pages may succeed where a stream has failed: the
-// server does not know the request, or the connection broke.
+// server does not know the request, is a learner, or the connection broke.
 func canGoOn(ctx context.Context, err error) bool {
+	if errors.Is(rpctypes.Error(err), rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)) {
+		return ctx.Err() == nil
+	}
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.Unavailable, codes.Internal, codes.Unknown:
 		return ctx.Err() == nil
@@ -171,10 +174,20 @@ func (r *reading) head(ctx context.Context) error {
 
 // take hands pairs on and notes how far the reading has come.
 func (r *reading) take(kvs []*mvccpb.KeyValue) error {
+	r.advance(kvs)
+	r.dog.pause() // however slow the reader of our output is, the server is not to blame
+	err := r.sink.Pairs(kvs)
+	r.dog.pat()
+	return err
+}
+
+// advance notes how far the reading has come.
+func (r *reading) advance(kvs []*mvccpb.KeyValue) {
 	r.dog.pat()
 	if len(kvs) == 0 {
-		return nil
+		return
 	}
+	r.first = kvs[0].Key
 	r.last = kvs[len(kvs)-1].Key
 	r.left -= int64(len(kvs))
 	r.pairs += int64(len(kvs))
@@ -185,10 +198,6 @@ func (r *reading) take(kvs []*mvccpb.KeyValue) error {
 	if r.req.Limit > 0 {
 		r.req.Limit = max(r.left, 1)
 	}
-	r.dog.pause() // however slow the reader of our output is, the server is not to blame
-	err := r.sink.Pairs(kvs)
-	r.dog.pat()
-	return err
 }
 
 func (r *reading) stream(ctx context.Context) error {
@@ -216,43 +225,6 @@ func (r *reading) stream(ctx context.Context) error {
 type sinkError struct{ error }
 
 func (e *sinkError) Unwrap() error { return e.error }
-
-// pages reads the rest page by page. A page that turns out too large is asked
-// for again with fewer pairs.
-func (r *reading) pages(ctx context.Context) error {
-	size := r.pageSize(headPairs)
-	w := &window{end: r.req.RangeEnd, step: 1}
-	for r.left > 0 {
-		req := proto.Clone(r.req).(*pb.RangeRequest) //nolint:forcetypeassert // a clone is of the same type
-		req.Limit, req.RangeEnd = min(size, r.left), w.next(r.req.Key)
-		resp, err := r.kv.Range(ctx, req, r.atMost(pageLimit(size)))
-		switch {
-		case size > 1 && tooLarge(err):
-			size = max(size/8, 1)
-			r.dog.pat()
-			continue
-		case r.behind(err):
-			if err := r.dog.sleep(ctx, 50*time.Millisecond); err != nil {
-				return err
-			}
-			continue
-		case err != nil:
-			return err
-		}
-		if err := r.take(resp.Kvs); err != nil {
-			return err
-		}
-		if !resp.More {
-			if bytes.Equal(req.RangeEnd, w.end) {
-				return nil
-			}
-			r.req.Key = req.RangeEnd
-		}
-		w.held(resp.Count, size)
-		size = r.pageSize(size)
-	}
-	return nil
-}
 
 // atMost bounds a message by the smaller of limit and the user's.
 func (r *reading) atMost(limit int) grpc.CallOption {

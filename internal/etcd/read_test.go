@@ -3,6 +3,8 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +162,71 @@ func TestReaderNamesTheRevisionThatWasCompacted(t *testing.T) {
 	if !errors.Is(err, rpctypes.ErrCompacted) || !strings.Contains(err.Error(), `the last key read is "k000015"`) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A stream that is running has its revision taken away like one that begins.
+func TestReaderNamesTheRevisionThatWasCompactedInMidStream(t *testing.T) {
+	c := etcdtest.Start(t, embedded.Options{Members: 1})
+	for server, streams := range map[string]streams{"streams": nil, "pages": unknown} {
+		t.Run(server, func(t *testing.T) {
+			client := clientWith(t, c.Endpoints()[0], streams)
+			etcdtest.Fill(t, client, "k", 4000, 10_000) // more than a server sends ahead
+			var last string
+			compacted := false
+			err := (&etcd.Reader{Client: client, Timeout: time.Minute}).Read(t.Context(), &pb.RangeRequest{Key: []byte("k"), RangeEnd: []byte("l")}, etcd.Sink{
+				Head: func(*pb.RangeResponse) error { return nil },
+				Pairs: func(kvs []*mvccpb.KeyValue) error {
+					first := last == ""
+					last = string(kvs[len(kvs)-1].Key)
+					if first || compacted {
+						return nil // the head, or what was on its way
+					}
+					compacted = true
+					resp, err := client.Put(t.Context(), "other", "x")
+					if err == nil {
+						_, err = client.Compact(t.Context(), resp.Header.Revision)
+					}
+					return err
+				},
+			})
+			if !errors.Is(err, rpctypes.ErrCompacted) || !strings.Contains(err.Error(), fmt.Sprintf("the last key read is %q", last)) || last < "k000016" {
+				t.Errorf("error %v, last key %q", err, last)
+			}
+		})
+	}
+}
+
+// A learner has no streams, and answers serializable requests alone.
+func TestReaderReadsALearner(t *testing.T) {
+	var joining *embed.Config
+	c := etcdtest.Start(t, embedded.Options{Members: 2, Configure: func(i int, cfg *embed.Config) {
+		if i == 1 {
+			joining = cfg
+		}
+	}})
+	voter, learner := c.Members[0], c.Members[1]
+	client := clientWith(t, voter.Endpoint(), nil)
+	etcdtest.Fill(t, client, "k", 300, 10)
+	etcdtest.Until(t, "the second member is removed", func(ctx context.Context) bool {
+		_, err := client.MemberRemove(ctx, learner.ID())
+		return err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
+	})
+	learner.Stop()
+	if err := os.RemoveAll(learner.DataDir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.MemberAddAsLearner(t.Context(), []string{learner.PeerURL()}); err != nil {
+		t.Fatal(err)
+	}
+	joining.ClusterState = embed.ClusterStateFlagExisting
+	if err := learner.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	req := &pb.RangeRequest{Key: []byte("k"), RangeEnd: []byte("l"), Serializable: true}
+	etcdtest.Until(t, "the learner has all keys", func(ctx context.Context) bool {
+		keys, _, err := read(ctx, etcd.Reader{Client: clientWith(t, learner.Endpoint(), nil), Timeout: time.Minute}, req, nil)
+		return err == nil && len(keys) == 300
+	})
 }
 
 func TestReaderGivesUpWhenNothingArrives(t *testing.T) {

@@ -10,14 +10,13 @@ import (
 // walk reads keys through windows, limit at a time, and returns what it has
 // read, how many pages that took, and how many keys were counted for it.
 func walk(keys [][]byte, from, end []byte, limit int) (got [][]byte, pages, counted int) {
-	w := &window{end: end, step: 1}
+	w := newWindow(end, from, from)
+	at := func(key []byte) int { i, _ := slices.BinarySearchFunc(keys, key, bytes.Compare); return i }
 	for {
 		to := w.next(from)
-		var inside [][]byte
-		for _, k := range keys {
-			if bytes.Compare(k, from) >= 0 && (bytes.Equal(to, []byte{0}) || bytes.Compare(k, to) < 0) {
-				inside = append(inside, k)
-			}
+		inside := keys[at(from):]
+		if !bytes.Equal(to, []byte{0}) {
+			inside = keys[at(from):at(to)]
 		}
 		page := inside[:min(limit, len(inside))]
 		got, pages, counted = append(got, page...), pages+1, counted+len(inside)
@@ -34,17 +33,28 @@ func walk(keys [][]byte, from, end []byte, limit int) (got [][]byte, pages, coun
 }
 
 func TestWindowsCountFewKeys(t *testing.T) {
-	var keys [][]byte
-	for i := range 40_000 {
-		keys = append(keys, fmt.Appendf(nil, "/registry/pods/ns-%d/p-%d", i%97, i))
-	}
-	slices.SortFunc(keys, bytes.Compare)
-	got, pages, counted := walk(keys, []byte("/registry/"), []byte("/registry0"), 500)
-	if !slices.EqualFunc(got, keys, bytes.Equal) {
-		t.Errorf("%d keys read, want %d", len(got), len(keys))
-	}
-	if pages > 400 || counted > 20*len(keys) {
-		t.Errorf("%d pages, %d keys counted", pages, counted)
+	for name, tc := range map[string]struct {
+		kinds          []string
+		pages, counted int // at the most, for 40,000 keys by 500
+	}{
+		"one kind":   {[]string{"pods"}, 200, 4},
+		"many kinds": {[]string{"configmaps", "deployments", "endpointslices", "events", "leases", "pods", "replicasets", "secrets"}, 450, 6},
+		"deep below": {[]string{"a/long/path/that/all/have", "a/long/path/that/few/have", "b"}, 250, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var keys [][]byte
+			for i := range 40_000 {
+				keys = append(keys, fmt.Appendf(nil, "/registry/%s/ns-%d/p-%d", tc.kinds[i%len(tc.kinds)], i%97, i))
+			}
+			slices.SortFunc(keys, bytes.Compare)
+			got, pages, counted := walk(keys, keys[0], []byte("/registry0"), 500)
+			if !slices.EqualFunc(got, keys, bytes.Equal) {
+				t.Errorf("%d keys read, want %d", len(got), len(keys))
+			}
+			if pages > tc.pages || counted > tc.counted*len(keys) {
+				t.Errorf("%d pages, %.1f times the keys counted", pages, float64(counted)/float64(len(keys)))
+			}
+		})
 	}
 }
 
