@@ -113,5 +113,29 @@ func TestTheDocumentedCronJobParses(t *testing.T) {
 	spec := job.Spec.JobTemplate.Spec.Template.Spec
 	if job.APIVersion != "batch/v1" || job.Kind != "CronJob" || len(spec.Containers) != 1 || len(spec.Volumes) != len(spec.Containers[0].VolumeMounts) {
 		t.Errorf("the manifest is not whole: %+v", job)
+		return
+	}
+	parses(t, spec.Containers[0].Command)
+}
+
+// parses fails if etcdkit does not know a documented command line.
+func parses(t *testing.T, line []string) {
+	t.Helper()
+	if code, _, stderr := run(t, append(append([]string{"etcdkit"}, line[1:]...), "--help")...); code != 0 || filepath.Base(line[0]) != "etcdkit" {
+		t.Errorf("%q: exit code %d, %s", line, code, stderr)
+	}
+}
+
+func TestTheDocumentedCommandLinesParse(t *testing.T) {
+	raw, err := os.ReadFile("../docs/backups.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^(?:    |ExecStart=|.*; )([/\w]*etcdkit snapshot [^\n|>;]*)`).FindAllStringSubmatch(string(raw), -1)
+	if len(lines) < 5 {
+		t.Fatalf("found only %q", lines)
+	}
+	for _, line := range lines {
+		parses(t, strings.Fields(line[1]))
 	}
 }

@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/minio/minio-go/v7"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/store"
@@ -32,6 +35,31 @@ func TestE01AStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// E02, siderolabs/talos#14212: a stream of which nothing ever comes ends, with
+// how many bytes came, and the next member is tried.
+func TestE02AStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
+	c := cluster(t, 1, 200)
+	done := make(chan struct{})
+	defer close(done)
+	silent := tamper(t, c.Endpoints()[0], func([][]byte) [][]byte { <-done; return nil })
+	opts := snapshot.SaveOptions{StallTimeout: time.Second}
+	_, err := snapshot.SaveFile(t.Context(), silent, filepath.Join(t.TempDir(), "x.db"), opts)
+	if !errors.Is(err, snapshot.ErrStalled) || !strings.Contains(err.Error(), "after 0 bytes") {
+		t.Errorf("got %v, want ErrStalled and how far it came", err)
+	}
+	both := snapshot.Source{Endpoints: []string{silent.Endpoints[0], strings.Replace(c.Endpoints()[0], "127.0.0.1", "localhost", 1)}}
+	both.Dial = func(ctx context.Context, endpoint string) (snapshot.Client, error) {
+		if endpoint == silent.Endpoints[0] {
+			return silent.Dial(ctx, endpoint)
+		}
+		return dial(ctx, endpoint)
+	}
+	saved, err := snapshot.SaveFile(t.Context(), both, filepath.Join(t.TempDir(), "x.db"), opts)
+	if err != nil || len(saved.Failed) != 1 || saved.Manifest.Endpoint != both.Endpoints[1] {
+		t.Errorf("with another member: %+v, %v", saved, err)
 	}
 }
 
@@ -215,7 +243,9 @@ func TestUnchangedClustersLeaveARecordThatAgeCounts(t *testing.T) {
 	}
 }
 
-func TestACancelledSaveLeavesNothing(t *testing.T) {
+// E99, minio/minio-go#737, minio/minio#21456: parts of interrupted uploads cost
+// money. A signal leaves none; TestKilledRuns has those that a SIGKILL left.
+func TestE99ACancelledSaveLeavesNothing(t *testing.T) {
 	c := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
@@ -233,5 +263,47 @@ func TestACancelledSaveLeavesNothing(t *testing.T) {
 	}
 	if all, _ := w.backups(t); len(all) != 0 || w.leftovers(t) != 0 {
 		t.Errorf("%d backups and leftovers after a cancel", len(all))
+	}
+}
+
+func TestE99APruneAbortsOwnUploadsThatAreStaleAndNoOthers(t *testing.T) {
+	server := s3test.Start(t, s3test.Options{})
+	server.Setenv(t)
+	bucket := server.Bucket(t)
+	repo, err := store.Open(t.Context(), "s3://"+bucket+"/p/", s3Options(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	core := minio.Core{Client: server.Client(t)}
+	own, foreign := "p/0123456789abcdef/20260102T030405Z-00000000000000aa-00112233.db.zst", "p/somebody/elses.db"
+	for _, key := range []string{own, foreign} {
+		if _, err := core.NewMultipartUpload(t.Context(), bucket, key, minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prune := func(staleAfter time.Duration) []string {
+		t.Helper()
+		p, err := snapshot.Prune(t.Context(), repo, snapshot.PruneOptions{Policy: snapshot.Policy{Last: 1}, StaleAfter: staleAfter, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		uploads, err := core.ListMultipartUploads(t.Context(), bucket, "", "", "", "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, u := range uploads.Uploads {
+			left = append(left, u.Key)
+		}
+		if len(left)+len(p.Leftovers) != 2 {
+			t.Errorf("%d leftovers told, left are %v", len(p.Leftovers), left)
+		}
+		return left
+	}
+	if left := prune(time.Hour); len(left) != 2 {
+		t.Errorf("young ones: %v are left, want both", left)
+	}
+	if left := prune(time.Nanosecond); !slices.Equal(left, []string{foreign}) {
+		t.Errorf("stale ones: %v are left, want only the one of somebody else", left)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"filippo.io/age"
+	"github.com/minio/minio-go/v7"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
@@ -152,12 +153,6 @@ func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
 	if err != nil || !bytes.Equal(data, raw) || o.Manifest == nil || o.Manifest.Name != saved.Manifest.Name {
 		t.Errorf("open: %v", err)
 	}
-	// E06, etcd-io/etcd#9976: data files are private.
-	for _, name := range []string{file, file + ".json"} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v; want 0600", name, info.Mode(), err)
-		}
-	}
 }
 
 // E13, etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
@@ -179,6 +174,34 @@ func TestE13TheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
 	}
 	if !all[0].Good() {
 		t.Errorf("the backup is not good: %s", all[0].Problem)
+	}
+}
+
+// And with the object, for those who look at the bucket by other means.
+func TestE13TheObjectTellsWhereItIsFrom(t *testing.T) {
+	c := cluster(t, 1, 5)
+	server := s3test.Start(t, s3test.Options{})
+	server.Setenv(t)
+	bucket := server.Bucket(t)
+	repo, err := store.Open(t.Context(), "s3://"+bucket+"/", s3Options(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := saved.Manifest
+	info, err := server.Client(t).StatObject(t.Context(), bucket, m.ClusterID+"/"+m.Data, minio.StatObjectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"etcd-version": "3.7.3", "etcd-cluster-id": m.ClusterID, "etcd-member-id": m.MemberID, "etcd-revision-before": "6", "etcdkit-name": m.Name,
+	} {
+		if got := info.Metadata.Get("X-Amz-Meta-" + name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -94,7 +94,9 @@ func TestWhatWasPutComesBack(t *testing.T) {
 	})
 }
 
-func TestABrokenSourceStoresNothing(t *testing.T) {
+// E83, minio/minio-go#1353: a source that broke with an unexpected EOF ended as
+// a success.
+func TestE83ABrokenSourceStoresNothing(t *testing.T) {
 	broken := errors.New("etcd went away")
 	suite(t, func(t *testing.T, s store.Store) {
 		for name, tc := range map[string]struct {
@@ -105,7 +107,7 @@ func TestABrokenSourceStoresNothing(t *testing.T) {
 			"in a small object":                {100, broken},
 			"at the end of a part":             {store.MinPartSize, broken},
 			"in the third part":                {2*store.MinPartSize + 5, broken},
-			"with an unexpected EOF, see E83":  {2*store.MinPartSize + 5, io.ErrUnexpectedEOF},
+			"with an unexpected EOF":           {2*store.MinPartSize + 5, io.ErrUnexpectedEOF},
 			"with an unexpected EOF and small": {10, io.ErrUnexpectedEOF},
 			"with a wrapped EOF":               {10, fmt.Errorf("stream: %w", io.EOF)},
 		} {
