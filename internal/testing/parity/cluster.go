@@ -2,6 +2,7 @@ package parity
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -35,18 +36,20 @@ type member struct {
 	name         string
 	id           uint64
 	client, peer string
+	tls          *tls.Config
 	process      *process.Process
 }
 
 // startCluster starts members on free ports, with a token with which the ids
 // come out right. They end with the test.
-func startCluster(t testing.TB, etcd string, size int, dir string, flags []string) *cluster {
+func startCluster(t testing.TB, etcd, dir string, sc Scenario) *cluster {
 	t.Helper()
-	c := &cluster{dead: reserve(t)}
-	for i := range size {
-		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i+1), client: reserve(t), peer: reserve(t)})
+	c := &cluster{dead: "http://" + reserve(t)}
+	scheme, flags, ours := transport(t, sc)
+	for i := range sc.Members {
+		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i+1), client: scheme + reserve(t), peer: "http://" + reserve(t), tls: ours})
 	}
-	if size == 0 {
+	if sc.Members == 0 {
 		return c
 	}
 	if err := c.chooseToken(); err != nil {
@@ -67,6 +70,18 @@ func startCluster(t testing.TB, etcd string, size int, dir string, flags []strin
 	return c
 }
 
+// transport returns how clients reach the servers: the scheme, what the servers
+// have to know, and what this process needs.
+func transport(t testing.TB, sc Scenario) (scheme string, flags []string, ours *tls.Config) {
+	t.Helper()
+	if sc.CA == nil {
+		return "http://", sc.Server, nil
+	}
+	pair := sc.CA.Server(t)
+	flags = append([]string{"--cert-file", pair.CertFile, "--key-file", pair.KeyFile, "--trusted-ca-file", sc.CA.File, "--client-cert-auth"}, sc.Server...)
+	return "https://", flags, sc.CA.ClientConfig(t, sc.CA.Client(t, "parity"))
+}
+
 func reserve(t testing.TB) string {
 	t.Helper()
 	port, err := embedded.ReservePort()
@@ -74,7 +89,7 @@ func reserve(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(port.Release)
-	return "http://" + port.Addr()
+	return port.Addr()
 }
 
 // tokenTries is far more than the few dozen it takes.
@@ -148,7 +163,7 @@ func (c *cluster) settle() error {
 }
 
 func (m *member) dial(ctx context.Context) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Context: ctx, Logger: zap.NewNop()})
+	return clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Context: ctx, TLS: m.tls, Logger: zap.NewNop()})
 }
 
 func (m *member) waitSettled(ctx context.Context) error {
@@ -183,6 +198,7 @@ func (c *cluster) names() map[string]string {
 	for i, m := range c.members {
 		n := strconv.Itoa(i + 1)
 		names["ep"+n], names["peer"+n], names["m"+n] = m.client, m.peer, strconv.FormatUint(m.id, 16)
+		names["host"+n] = host(m.client)
 		eps = append(eps, m.client)
 	}
 	names["ep"] = strings.Join(eps, ",")

@@ -82,3 +82,16 @@ func membership() []parity.Line {
 	}
 	return lines
 }
+
+// refusedChecks are checks that end before they write anything.
+func refusedChecks() []parity.Line {
+	return parity.Lines("etcdctl check perf", "etcdctl check datascale", "etcdctl check perf a", "etcdctl check perf --prefix=/mine/", "etcdctl check datascale --prefix=/mine/ -w json", "etcdctl check perf --prefix=/mine/ --auto-defrag --auto-compact",
+		"etcdctl check perf --load=nosuch --prefix=/mine/", "etcdctl check datascale --load=nosuch", "etcdctl check datascale --load=XL", "etcdctl check perf --load=", "etcdctl check perf --load=medium --prefix=/mine/", "etcdctl check datascale --load=m --prefix=/mine/",
+		"etcdctl check perf --prefix", "etcdctl check datascale --auto-compact=junk", "etcdctl check", "etcdctl check nosuch")
+}
+
+func TestEtcdctlRefusedChecks(t *testing.T) {
+	t.Parallel()
+	lines := parity.Lines("etcdctl put /etcdctl-check-perf/a 1", "etcdctl put /etcdctl-check-datascale/a 1", "etcdctl put /mine/a 1")
+	parity.Scenario{Members: 1, Lines: append(lines, refusedChecks()...)}.Run(t, programs(t), wanted())
+}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/testing/certs"
 )
 
 // A Line is one command line. In its words {ep} stands for all client URLs,
@@ -35,6 +37,7 @@ type Line struct {
 	// printed, or for what the group of CaptureBy finds.
 	Capture, CaptureBy string
 
+	Judges bool          // what it judges is up to the machine: PASS and FAIL count as the same, and the bar on standard error is left out
 	Sorted bool          // upstream leaves the order of the output to chance: its parts are compared as a bag
 	Bound  time.Duration // after which the line counts as running on; 0 means 20 s
 }
@@ -117,8 +120,12 @@ func split(s string) []string {
 
 // A Scenario is lines that run one after the other, on both sides at once.
 type Scenario struct {
-	Members int      // of each side's cluster; 0 means none, and the lines run in any order
+	Members int      // of each side's cluster; 0 means none
+	Apart   bool     // no line minds the others, so that they may run side by side; without members it is taken for granted
 	Server  []string // more flags for the servers
+	// CA, where it is set, vouches for the servers, and they ask clients for a
+	// certificate of its.
+	CA *certs.CA
 	// Prepare fills the working directory of a side before the first line.
 	Prepare func(t testing.TB, dir string)
 	Lines   []Line
@@ -154,7 +161,7 @@ func (s Scenario) Run(t *testing.T, p Programs, wanted []Difference) {
 			t.Fatal(err)
 		}
 	}
-	if s.Members == 0 {
+	if s.Apart || s.Members == 0 {
 		runApart(t, sides, s.Lines, wanted)
 		return
 	}
