@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +55,41 @@ func (o *checkOptions) workload() (string, error) {
 		return "xl", nil
 	}
 	return "", code(exitBadFeature, "unknown load option %v", o.load)
+}
+
+// checking is a check that is ready to write.
+type checking struct {
+	conn      etcd.Config
+	clients   []*clientv3.Client
+	close     func() // the clients
+	amount    int    // of the workload
+	sizeBytes int64  // of the database, before
+}
+
+// begin is how both checks begin: nothing is written yet. sizes tells the amount
+// and the clients of a workload, advice what deletes the keys of an older check.
+func (o *checkOptions) begin(ctx context.Context, t *tree, args []string, sizes func(workload string) (amount, clients int), advice string) (*checking, error) {
+	workload, err := o.workload()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.tooMany(args, 0); err != nil {
+		return nil, err
+	}
+	c, err := t.connection()
+	if err != nil {
+		return nil, err
+	}
+	amount, n := sizes(workload)
+	clients, closeAll, err := t.dialMany(ctx, c, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkEmpty(ctx, clients[0], o.prefix, advice); err != nil {
+		closeAll()
+		return nil, err
+	}
+	return &checking{conn: c, clients: clients, close: closeAll, amount: amount, sizeBytes: t.dbSize(ctx, clients[0])}, nil
 }
 
 // dialMany opens clients that each have a connection of their own.
@@ -123,6 +159,30 @@ func (t *tree) cleanUp(ctx context.Context, client *clientv3.Client, o checkOpti
 	}
 	_, err = health.Defrag(context.WithoutCancel(ctx), tools, endpoints, health.DefragOptions{All: true, Pause: 0})
 	return err
+}
+
+// tellErrors tells what went wrong with writes, and how often.
+func tellErrors(w io.Writer, errs map[string]int) {
+	if len(errs) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "FAIL: too many errors")
+	for text, n := range errs {
+		fmt.Fprintf(w, "FAIL: ERROR(%v) -> %d\n", text, n)
+	}
+}
+
+// upstreamCleanUp compacts and defragments where the flags say so.
+func (t *tree) upstreamCleanUp(ctx context.Context, client *clientv3.Client, o checkOptions, revision int64) error {
+	if o.autoCompact && revision > 0 {
+		if err := t.upstreamCompact(ctx, client, revision); err != nil {
+			return err
+		}
+	}
+	if !o.autoDefrag {
+		return nil
+	}
+	return t.upstreamDefrag(ctx, client)
 }
 
 // upstreamCompact and upstreamDefrag tell what they do as etcdctl does.

@@ -72,42 +72,27 @@ type scaleResult struct {
 }
 
 func runCheckDatascale(ctx context.Context, t *tree, args []string, opts checkOptions) error {
-	workload, err := opts.workload()
+	check, err := opts.begin(ctx, t, args, scaleLoad, "etcdctl del --prefix "+opts.prefix)
 	if err != nil {
 		return err
 	}
-	if err := t.tooMany(args, 0); err != nil {
-		return err
-	}
-	c, err := t.connection()
+	defer check.close()
+	client := check.clients[0]
+	before, err := t.residentMemory(ctx, check.conn, "before")
 	if err != nil {
 		return err
 	}
-	keys, n := scaleLoad(workload)
-	clients, closeAll, err := t.dialMany(ctx, c, n)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	if err := t.checkEmpty(ctx, clients[0], opts.prefix, "etcdctl del --prefix "+opts.prefix); err != nil {
-		return err
-	}
-	size := t.dbSize(ctx, clients[0])
-	before, err := t.residentMemory(ctx, c, "before")
-	if err != nil {
-		return err
-	}
-	r := t.scaleUp(ctx, clients, keys, opts)
-	after, memoryErr := t.residentMemory(ctx, c, "after")
+	r := t.scaleUp(ctx, check.clients, check.amount, opts)
+	after, memoryErr := t.residentMemory(ctx, check.conn, "after")
 	if memoryErr != nil && t.upstream() {
 		return memoryErr
 	}
 	r.UsedBytes = int64(after - before)
 	if t.upstream() {
-		return t.upstreamScale(ctx, clients[0], opts, r)
+		return t.upstreamScale(ctx, client, opts, r)
 	}
-	cleanErr := t.cleanUp(ctx, clients[0], opts)
-	r.Cleaning = cleaning{SizeBefore: size, SizeAfter: t.dbSize(ctx, clients[0])}
+	cleanErr := t.cleanUp(ctx, client, opts)
+	r.Cleaning = cleaning{SizeBefore: check.sizeBytes, SizeAfter: t.dbSize(ctx, client)}
 	if err := errors.Join(cleanErr, memoryErr, context.Cause(ctx)); err != nil {
 		return err
 	}
@@ -152,21 +137,11 @@ func (t *tree) upstreamScale(ctx context.Context, client *clientv3.Client, opts 
 	if err != nil {
 		return errors.Unwrap(err)
 	}
-	if opts.autoCompact {
-		if err := t.upstreamCompact(ctx, client, revision); err != nil {
-			return err
-		}
-	}
-	if opts.autoDefrag {
-		if err := t.upstreamDefrag(ctx, client); err != nil {
-			return err
-		}
+	if err := t.upstreamCleanUp(ctx, client, opts, revision); err != nil {
+		return err
 	}
 	if len(r.Errors) > 0 {
-		fmt.Fprintln(t.Out, "FAIL: too many errors")
-		for text, n := range r.Errors {
-			fmt.Fprintf(t.Out, "FAIL: ERROR(%v) -> %d\n", text, n)
-		}
+		tellErrors(t.Out, r.Errors)
 		return errTold
 	}
 	_, err = fmt.Fprintf(t.Out, "PASS: Approximate system memory used : %.2f MB.\n", float64(r.UsedBytes)/mebibyte)

@@ -71,38 +71,23 @@ func perfLoad(workload string) (writes, clients int) {
 }
 
 func runCheckPerf(ctx context.Context, t *tree, args []string, opts checkOptions) error {
-	workload, err := opts.workload()
+	check, err := opts.begin(ctx, t, args, perfLoad, "'etcdctl del --prefix "+opts.prefix+"'")
 	if err != nil {
 		return err
 	}
-	if err := t.tooMany(args, 0); err != nil {
-		return err
-	}
-	c, err := t.connection()
-	if err != nil {
-		return err
-	}
-	writes, n := perfLoad(workload)
-	clients, closeAll, err := t.dialMany(ctx, c, n)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	if err := t.checkEmpty(ctx, clients[0], opts.prefix, "'etcdctl del --prefix "+opts.prefix+"'"); err != nil {
-		return err
-	}
-	size := t.dbSize(ctx, clients[0])
+	defer check.close()
+	client := check.clients[0]
 	bar := t.secondsBar(ctx, opts.duration)
-	stats := load.Run(ctx, clients, load.Options{Prefix: opts.prefix, KeySize: perfKeySize, ValueSize: perfValueSize, Rate: writes, Duration: opts.duration}, func() {})
+	stats := load.Run(ctx, check.clients, load.Options{Prefix: opts.prefix, KeySize: perfKeySize, ValueSize: perfValueSize, Rate: check.amount, Duration: opts.duration}, func() {})
 	bar()
 	if t.upstream() {
-		return t.upstreamPerf(ctx, clients[0], opts, stats, writes)
+		return t.upstreamPerf(ctx, client, opts, stats, check.amount)
 	}
-	cleanErr := t.cleanUp(ctx, clients[0], opts)
+	cleanErr := t.cleanUp(ctx, client, opts)
 	if err := context.Cause(ctx); err != nil {
 		return errors.Join(cleanErr, err)
 	}
-	p := newPerfResult(stats, writes, cleaning{SizeBefore: size, SizeAfter: t.dbSize(ctx, clients[0])})
+	p := newPerfResult(stats, check.amount, cleaning{SizeBefore: check.sizeBytes, SizeAfter: t.dbSize(ctx, client)})
 	if cleanErr != nil {
 		p.Cleaning.Error = cleanErr.Error()
 	}
@@ -172,12 +157,7 @@ func (p perfResult) result() result {
 
 // write tells the result in etcdctl's words.
 func (p perfResult) write(w io.Writer) {
-	if len(p.Errors) > 0 {
-		fmt.Fprintln(w, "FAIL: too many errors")
-		for text, n := range p.Errors {
-			fmt.Fprintf(w, "FAIL: ERROR(%v) -> %d\n", text, n)
-		}
-	}
+	tellErrors(w, p.Errors)
 	perSecond := int(p.WritesPerSecond) + 1
 	tell(w, p.fast(), fmt.Sprintf("PASS: Throughput is %d writes/s", perSecond), fmt.Sprintf("FAIL: Throughput too low: %d writes/s", perSecond))
 	tell(w, p.SlowestSeconds <= perfSlowest, fmt.Sprintf("PASS: Slowest request took %fs", p.SlowestSeconds), fmt.Sprintf("Slowest request took too long: %fs", p.SlowestSeconds))
@@ -198,15 +178,9 @@ func (t *tree) upstreamPerf(ctx context.Context, client *clientv3.Client, opts c
 	revision, err := load.Remove(ctx, client, opts.prefix)
 	if err != nil {
 		fmt.Fprintf(t.Out, "FAIL: Cleanup failed during key deletion: ERROR(%v)\n", errors.Unwrap(err))
-	} else if opts.autoCompact {
-		if err := t.upstreamCompact(ctx, client, revision); err != nil {
-			return err
-		}
 	}
-	if opts.autoDefrag {
-		if err := t.upstreamDefrag(ctx, client); err != nil {
-			return err
-		}
+	if err := t.upstreamCleanUp(ctx, client, opts, revision); err != nil {
+		return err
 	}
 	p := newPerfResult(stats, writes, cleaning{})
 	p.write(t.Out)

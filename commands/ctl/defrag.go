@@ -55,14 +55,7 @@ func newDefragCmd(t *tree) *cobra.Command {
 }
 
 func runDefrag(ctx context.Context, t *tree, args []string, opts defragOptions) error {
-	if err := t.tooMany(args, 0); err != nil {
-		return err
-	}
-	c, err := t.connection()
-	if err != nil {
-		return err
-	}
-	targets, err := t.targets(ctx, c, opts.cluster)
+	c, targets, err := t.visiting(ctx, args, opts.cluster)
 	if err != nil {
 		return err
 	}

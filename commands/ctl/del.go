@@ -63,21 +63,7 @@ func runDel(ctx context.Context, t *tree, args []string, opts delOptions) error 
 	if err != nil {
 		return err
 	}
-	reqCtx, cancel := t.Timeout(ctx)
-	defer cancel()
-	client, err := t.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if !t.upstream() {
-		if err := t.guard(ctx, client, op); err != nil {
-			return err
-		}
-		reqCtx, cancel = t.Timeout(ctx) // the answer may have taken a while
-		defer cancel()
-	}
-	resp, err := client.Do(reqCtx, op)
+	resp, err := t.write(ctx, op, false)
 	if err != nil {
 		return err
 	}

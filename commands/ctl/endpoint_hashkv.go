@@ -47,14 +47,7 @@ compared.`),
 }
 
 func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster bool, revision int64) error {
-	if err := t.tooMany(args, 0); err != nil {
-		return err
-	}
-	c, err := t.connection()
-	if err != nil {
-		return err
-	}
-	targets, err := t.targets(ctx, c, cluster)
+	c, targets, err := t.visiting(ctx, args, cluster)
 	if err != nil {
 		return err
 	}

@@ -56,14 +56,7 @@ Exit codes: 0 all are healthy; 1 the members could not be listed; 2 wrong usage;
 }
 
 func runEndpointHealth(ctx context.Context, t *tree, args []string, cluster bool) error {
-	if err := t.tooMany(args, 0); err != nil {
-		return err
-	}
-	c, err := t.connection()
-	if err != nil {
-		return err
-	}
-	targets, err := t.targets(ctx, c, cluster)
+	c, targets, err := t.visiting(ctx, args, cluster)
 	if err != nil {
 		return err
 	}

@@ -43,14 +43,7 @@ Exit codes: 0 all answered, 1 one did not, 2 wrong usage.`),
 }
 
 func runEndpointStatus(ctx context.Context, t *tree, args []string, cluster bool) error {
-	if err := t.tooMany(args, 0); err != nil {
-		return err
-	}
-	c, err := t.connection()
-	if err != nil {
-		return err
-	}
-	targets, err := t.targets(ctx, c, cluster)
+	c, targets, err := t.visiting(ctx, args, cluster)
 	if err != nil {
 		return err
 	}

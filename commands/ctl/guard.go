@@ -18,14 +18,10 @@ import (
 )
 
 // guard asks before the operations, when one of them writes to or deletes the
-// whole keyspace or objects of Kubernetes. It is for the native dialect.
-func (t *tree) guard(ctx context.Context, client *clientv3.Client, ops ...clientv3.Op) error {
-	return t.guardFrom(ctx, client, false, ops...)
-}
-
-// guardFrom is guard for requests that standard input may have described: then
-// nobody is asked, since whoever pipes data in is not there to answer.
-func (t *tree) guardFrom(ctx context.Context, client *clientv3.Client, stdinIsData bool, ops ...clientv3.Op) error {
+// whole keyspace or objects of Kubernetes. It is for the native dialect. Where
+// standard input may have described them nobody is asked: whoever pipes data in
+// is not there to answer.
+func (t *tree) guard(ctx context.Context, client *clientv3.Client, stdinIsData bool, ops ...clientv3.Op) error {
 	if t.Global.Yes {
 		return nil
 	}

@@ -45,18 +45,13 @@ func runLeaseGrant(ctx context.Context, t *tree, args []string) error {
 	if err != nil {
 		return badArgs("bad TTL (%w)", err)
 	}
-	reqCtx, cancel := t.Timeout(ctx)
-	defer cancel()
-	client, err := t.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	resp, err := client.Grant(reqCtx, ttl)
-	if err != nil {
-		return fmt.Errorf("failed to grant lease (%w)", err)
-	}
-	return t.print(t.grantResult(resp))
+	return t.request(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		resp, err := client.Grant(ctx, ttl)
+		if err != nil {
+			return fmt.Errorf("failed to grant lease (%w)", err)
+		}
+		return t.print(t.grantResult(resp))
+	})
 }
 
 func newLeaseRevokeCmd(t *tree) *cobra.Command {
@@ -74,18 +69,13 @@ func runLeaseRevoke(ctx context.Context, t *tree, args []string) error {
 	if err != nil {
 		return err
 	}
-	reqCtx, cancel := t.Timeout(ctx)
-	defer cancel()
-	client, err := t.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	resp, err := client.Revoke(reqCtx, id)
-	if err != nil {
-		return fmt.Errorf("failed to revoke lease (%w)", err)
-	}
-	return t.print(t.revokeResult(id, resp))
+	return t.request(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		resp, err := client.Revoke(ctx, id)
+		if err != nil {
+			return fmt.Errorf("failed to revoke lease (%w)", err)
+		}
+		return t.print(t.revokeResult(id, resp))
+	})
 }
 
 func newLeaseTimeToLiveCmd(t *tree) *cobra.Command {

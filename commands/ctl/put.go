@@ -78,21 +78,7 @@ func runPut(ctx context.Context, t *tree, args []string, opts putOptions) error 
 	if err != nil {
 		return err
 	}
-	reqCtx, cancel := t.Timeout(ctx)
-	defer cancel()
-	client, err := t.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if !t.upstream() {
-		if err := t.guardFrom(ctx, client, len(args) == 1 && !opts.ignoreValue, op); err != nil {
-			return err
-		}
-		reqCtx, cancel = t.Timeout(ctx) // the answer may have taken a while
-		defer cancel()
-	}
-	resp, err := client.Do(reqCtx, op)
+	resp, err := t.write(ctx, op, len(args) == 1 && !opts.ignoreValue)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,26 @@ func (t *tree) request(ctx context.Context, do func(context.Context, *clientv3.C
 	return do(bounded, client)
 }
 
+// write makes one request that changes keys, natively once the guards let it
+// pass. stdinIsData says that standard input may have described it.
+func (t *tree) write(ctx context.Context, op clientv3.Op, stdinIsData bool) (resp clientv3.OpResponse, err error) {
+	reqCtx, cancel := t.Timeout(ctx)
+	defer cancel()
+	client, err := t.client(ctx)
+	if err != nil {
+		return resp, err
+	}
+	defer client.Close()
+	if !t.upstream() {
+		if err := t.guard(ctx, client, stdinIsData, op); err != nil {
+			return resp, err
+		}
+		reqCtx, cancel = t.Timeout(ctx) // the answer may have taken a while
+		defer cancel()
+	}
+	return client.Do(reqCtx, op)
+}
+
 // unbounded makes requests that upstream sets no deadline. Natively each has
 // --command-timeout.
 func (t *tree) unbounded(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {

@@ -13,6 +13,20 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
+// visiting is how the commands that visit endpoints begin: they take no
+// arguments. It returns how to connect and where to.
+func (t *tree) visiting(ctx context.Context, args []string, cluster bool) (etcd.Config, []string, error) {
+	if err := t.tooMany(args, 0); err != nil {
+		return etcd.Config{}, nil, err
+	}
+	c, err := t.connection()
+	if err != nil {
+		return c, nil, err
+	}
+	targets, err := t.targets(ctx, c, cluster)
+	return c, targets, err
+}
+
 // targets returns the endpoints that an endpoint command visits one by one:
 // those given, or with cluster those of all members.
 func (t *tree) targets(ctx context.Context, c etcd.Config, cluster bool) ([]string, error) {

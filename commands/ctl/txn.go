@@ -101,7 +101,7 @@ func runTxn(ctx context.Context, t *tree, args []string, interactive bool) error
 		return err
 	}
 	if !t.upstream() {
-		if err := t.guardFrom(ctx, client, true, append(success, failure...)...); err != nil {
+		if err := t.guard(ctx, client, true, append(success, failure...)...); err != nil {
 			return err
 		}
 	}
