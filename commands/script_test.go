@@ -56,7 +56,8 @@ func TestScripts(t *testing.T) {
 }
 
 // cluster starts a throwaway cluster: "cluster [MEMBERS]". Its endpoints are in
-// $ENDPOINTS, each alone in $ENDPOINT1 and so on, and etcdkit uses them.
+// $ENDPOINTS, each alone in $ENDPOINT1 and so on, and etcdkit uses them;
+// $DATADIR1 and so on are where they keep their data.
 func cluster(ts *testscript.TestScript, _ bool, args []string) {
 	members := 1
 	if len(args) == 1 {
@@ -71,6 +72,7 @@ func cluster(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("ETCDCTL_ENDPOINTS", strings.Join(c.Endpoints(), ","))
 	for i, m := range c.Members {
 		ts.Setenv("ENDPOINT"+strconv.Itoa(i+1), m.Endpoint())
+		ts.Setenv("DATADIR"+strconv.Itoa(i+1), m.DataDir())
 	}
 }
 

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"filippo.io/age"
+	"filippo.io/age/armor"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -160,9 +162,13 @@ func copyAll(w io.Writer, src io.Reader) error {
 func decode(src io.Reader, identities []age.Identity) (plain io.ReadCloser, encoded bool, err error) {
 	buffered := bufio.NewReaderSize(src, codecBuffer)
 	var in io.Reader = buffered
-	if head, _ := buffered.Peek(len(ageMagic)); string(head) == ageMagic {
+	head, _ := buffered.Peek(markSize)
+	if armoured := bytes.HasPrefix(head, []byte(armor.Header)); armoured || bytes.HasPrefix(head, []byte(ageMagic)) {
 		if len(identities) == 0 {
 			return nil, true, hint.With(fmt.Errorf("decrypt: %w: it is encrypted and none was given", ErrNoIdentity), "pass --identity FILE")
+		}
+		if armoured {
+			in = armor.NewReader(buffered)
 		}
 		decrypted, err := age.Decrypt(in, identities...)
 		if _, wrong := errors.AsType[*age.NoIdentityMatchError](err); wrong {
@@ -184,10 +190,22 @@ func decode(src io.Reader, identities []age.Identity) (plain io.ReadCloser, enco
 	return io.NopCloser(in), encoded, nil
 }
 
+// IsEncoded reports whether a file that begins with head is compressed or
+// encrypted in a way that OpenSource undoes.
+func IsEncoded(head []byte) bool {
+	for _, mark := range []string{zstdMagic, ageMagic, armor.Header} {
+		if bytes.HasPrefix(head, []byte(mark)) {
+			return true
+		}
+	}
+	return false
+}
+
 const (
 	ageMagic      = "age-encryption.org/v1"
 	zstdMagic     = "\x28\xb5\x2f\xfd"
-	decoderWindow = 128 << 20 // what a recompressed backup may need, and no more
+	markSize      = len(armor.Header) // the longest
+	decoderWindow = 128 << 20         // what a recompressed backup may need, and no more
 )
 
 // withContext ends a reader when ctx does.

@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 	case "":
 	case barePipe:
 		os.Exit(runBarePipe())
+	case restoreVictim:
+		os.Exit(runRestoreVictim())
 	default:
 		os.Exit(victim())
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.uber.org/zap"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
@@ -25,6 +26,8 @@ const (
 	// walRoom is what etcd preallocates for its log: the first segment, and
 	// the next one as soon as it starts.
 	walRoom = 2 * 64 << 20
+	// logPlaced is logged after each move into place.
+	logPlaced = "moved into place"
 )
 
 // stagedDir is a data directory in the making. Everything is built in a stage
@@ -211,6 +214,7 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 		undo = append(undo, back...)
 		if err == nil {
 			err = syncDir(filepath.Dir(m[1])) // a member must not last without its log
+			opts.Log.Debug(logPlaced, zap.String("path", m[1]))
 		}
 		if err != nil {
 			for i := range undo {

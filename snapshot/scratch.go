@@ -15,6 +15,7 @@ import (
 // file itself.
 type scratch struct {
 	dir  string
+	flag string // that chooses dir, for hints
 	file *os.File
 	size int64
 	temp bool
@@ -52,7 +53,7 @@ func (s *scratch) use(name string) (err error) {
 func (s *scratch) fill(src io.Reader) error {
 	file, err := os.CreateTemp(s.dir, "etcdkit-scratch-*.db") // 0600 by its contract
 	if err != nil {
-		s.err = hint.With(fmt.Errorf("make a decoded copy: %w", err), "choose a folder with --scratch")
+		s.err = hint.With(fmt.Errorf("make a decoded copy: %w", err), "choose a folder with %s", s.flag)
 		return s.err
 	}
 	s.file, s.temp = file, true
@@ -70,7 +71,7 @@ func (w scratchWriter) Write(p []byte) (int, error) {
 	if err != nil {
 		w.err = fmt.Errorf("make a decoded copy: %w", err)
 		if errors.Is(err, syscall.ENOSPC) {
-			w.err = hint.With(w.err, "choose a folder with more space with --scratch")
+			w.err = hint.With(w.err, "choose a folder with more space with %s", w.flag)
 		}
 		return n, w.err
 	}

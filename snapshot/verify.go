@@ -113,7 +113,7 @@ func verify(ctx context.Context, s subject, opts VerifyOptions) (*Verification, 
 		return nil, fmt.Errorf("verify %s: %w", s.name, err)
 	}
 	v := newVerification(s.name, opts)
-	scratch := &scratch{dir: opts.Scratch}
+	scratch := &scratch{dir: opts.Scratch, flag: "--scratch"}
 	defer scratch.remove()
 	readable, err := v.checkBytes(ctx, s, opts, scratch)
 	if err != nil || !readable || opts.Level == LevelStored || v.close().Result == ResultBad {

@@ -57,14 +57,9 @@ func needsOpening(f *os.File, name string) bool {
 	if _, err := os.Stat(name + ".json"); err == nil {
 		return true
 	}
-	head := make([]byte, 32)
+	head := make([]byte, 64)
 	n, _ := f.ReadAt(head, 0)
-	for _, mark := range []string{"\x28\xb5\x2f\xfd", "age-encryption.org/", "-----BEGIN AGE"} {
-		if strings.HasPrefix(string(head[:n]), mark) {
-			return true
-		}
-	}
-	return false
+	return snapshot.IsEncoded(head[:n])
 }
 
 func isDataDir(dir string) bool {
