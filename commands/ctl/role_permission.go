@@ -47,13 +47,13 @@ func runRoleGrant(ctx context.Context, t *tree, args []string, keys permissionRa
 	if err != nil {
 		return err
 	}
-	if args[0] == rootRole && !t.upstream() {
-		t.Warn("the role root may read and write everything, so this permission changes nothing")
-	}
 	return t.unbounded(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		r, err := client.RoleGrantPermission(ctx, args[0], key, end, perm)
 		if err != nil {
 			return err
+		}
+		if args[0] == rootRole && !t.upstream() {
+			t.Warn("the role root may read and write everything, so this permission changes nothing")
 		}
 		return t.print(t.doneResult((*pb.AuthRoleGrantPermissionResponse)(r), fmt.Sprintf("Role %s updated", args[0])))
 	})

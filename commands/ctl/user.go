@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -162,18 +163,32 @@ Exit codes: 0 granted, 1 failed, 2 wrong usage.`),
 			if len(args) != 2 {
 				return badArgs("user grant command requires user name and role name as its argument")
 			}
-			if args[1] == rootRole && !t.upstream() {
-				t.Warn("with the role root, user %s may read and write everything; narrower roles of theirs stop to matter", args[0])
-			}
 			return t.unbounded(ctx, func(ctx context.Context, client *clientv3.Client) error {
 				r, err := client.UserGrantRole(ctx, args[0], args[1])
 				if err != nil {
 					return err
 				}
+				t.warnOfRoot(ctx, client, args[0], args[1])
 				return t.print(t.doneResult((*pb.AuthUserGrantRoleResponse)(r), fmt.Sprintf("Role %s is granted to user %s", args[1], args[0])))
 			})
 		}),
 	}, output.Fields, output.Protobuf)
+}
+
+// warnOfRoot tells natively that beside the role root no other role of a user
+// matters. Whoever may grant a role may ask for the user's, so a failure is the
+// next request's to tell.
+func (t *tree) warnOfRoot(ctx context.Context, client *clientv3.Client, user, granted string) {
+	if t.upstream() {
+		return
+	}
+	if granted == rootRole {
+		t.Warn("with the role root, user %s may read and write everything; narrower roles of theirs stop to matter", user)
+		return
+	}
+	if r, err := client.UserGet(ctx, user); err == nil && slices.Contains(r.Roles, rootRole) {
+		t.Warn("user %s has the role root and may read and write everything, so the role %s changes nothing", user, granted)
+	}
 }
 
 func newUserRevokeCmd(t *tree) *cobra.Command {

@@ -20,6 +20,10 @@ import (
 // defaultBound is generous: upstream's own timeouts end a line long before.
 const defaultBound = 20 * time.Second
 
+// drainBound is how long what a line printed may take to be read after its end:
+// longer than on the busiest machine, as the rest of it is lost then.
+const drainBound = 15 * time.Second
+
 // side is one of the two programs with its cluster and working directory.
 type side struct {
 	bin     string
@@ -75,7 +79,7 @@ func (s *side) run(ctx context.Context, line Line) outcome {
 	cmd.Stdin = strings.NewReader(s.fill(line.Stdin))
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	cmd.SysProcAttr = noTerminal()
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = drainBound
 	if err := cmd.Start(); err != nil {
 		return outcome{stderr: err.Error(), code: runsOn}
 	}
