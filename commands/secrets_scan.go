@@ -38,7 +38,7 @@ type secretsFlags struct {
 	metrics          string
 	rate             byteSize
 	limit            int
-	decrypt          bool
+	decrypt, detect  bool
 }
 
 func newSecretsCmd(a *app.App) *cobra.Command {
@@ -69,6 +69,10 @@ its API server's configuration is, that one is taken; what they tell of the etcd
 prefix counts beside what is found by looking. --decrypt-check proves that every
 value opens with the file's keys, or by its key management plugin.
 
+--detect also looks into every object in clear but Secrets, and into Helm's releases,
+for what looks like a credential: keys, tokens and the like that have a form of their
+own. It names the object and the kind, and reads all of Kubernetes' objects for it.
+
 Exit codes: 0 nothing found that must not be; 1 failed; 2 wrong usage or a broken
 configuration; 3 found what --fail-on names, or a value that does not open; 4 a
 place could not be read, and nothing was found.`,
@@ -87,14 +91,15 @@ place could not be read, and nothing was found.`,
 	fs.StringVar(&f.config, "encryption-config", "", "the API server's EncryptionConfiguration file")
 	fs.StringSliceVar(&f.prefixes, "etcd-prefix", nil, "etcd prefix of Kubernetes, such as /registry (default: found by looking)")
 	fs.StringSliceVar(&f.places, "place", nil, "places to look at: live, history, free, wal (default: all that the source has; of a cluster, live)")
-	fs.StringSliceVar(&f.failOn, "fail-on", []string{"plain"}, "states that must not be found, each as STATE or STATE@PLACE")
+	fs.StringSliceVar(&f.failOn, "fail-on", []string{"plain"}, "states that must not be found, or credentials, each as STATE or STATE@PLACE")
 	fs.StringVar(&f.metrics, "metrics-file", "", "write the counts to this file, for Prometheus' textfile collector")
 	fs.StringVar(&f.walDir, "wal-dir", "", "folder of the write-ahead log, if it is not in the data directory")
 	fs.Var(&f.rate, "rate-limit", "bytes that are read from a live cluster per second, such as 10MiB")
 	fs.IntVar(&f.limit, "limit", 20, "objects named in the words for people; 0 names all")
 	fs.BoolVar(&f.decrypt, "decrypt-check", false, "prove that every value opens with the keys of --encryption-config")
+	fs.BoolVar(&f.detect, "detect", false, "look for what looks like credentials in other objects in clear, and in Helm releases")
 	completeList(cmd, "place", secrets.Places())
-	completeList(cmd, "fail-on", secrets.States())
+	completeList(cmd, "fail-on", secrets.Conditions())
 	return app.Formats(cmd, append(output.Standard(), formatSARIF)...)
 }
 
@@ -168,6 +173,10 @@ func (f *secretsFlags) options(a *app.App, source string) (opts secrets.Options,
 	}
 	if failOn, err = secrets.ParseFailOn(f.failOn); err != nil {
 		return opts, nil, fmt.Errorf("--fail-on: %w", err)
+	}
+	detects := slices.ContainsFunc(failOn, func(c secrets.Condition) bool { return c.State == secrets.Credentials })
+	if opts.Detect = f.detect; detects && !f.detect {
+		return opts, nil, errors.New("--fail-on credentials needs --detect")
 	}
 	if err := f.fit(source, opts.Places); err != nil {
 		return opts, nil, err

@@ -27,6 +27,7 @@ func printSecrets(w io.Writer, r *secrets.Report, limit int) {
 	if r.NotNamed > 0 {
 		fmt.Fprintf(w, "\n%d are counted but not named: no more are kept\n", r.NotNamed)
 	}
+	printDetected(w, r, limit)
 	printUnopened(w, r, limit)
 	printKeys(w, r)
 	printPlaces(w, r)
@@ -73,18 +74,20 @@ func printFindings(w io.Writer, r *secrets.Report, state secrets.State, limit in
 	}
 	fmt.Fprintf(w, "\n%s (%d):\n", state, total)
 	for _, f := range found[:shownOf(len(found), limit)] {
-		fmt.Fprintf(w, "  %-8s %s %s%s\n", f.Place, printable(f.Resource), printable(strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")), written(f))
+		fmt.Fprintf(w, "  %-8s %s %s%s\n", f.Place, printable(f.Resource), printable(strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")), written(f.Revision, f.CreateRevision, f.Index))
 	}
 	printRest(w, total, limit)
 }
 
 // written says when a version was written.
-func written(f secrets.Finding) string {
+func written(revision, created int64, index uint64) string {
 	switch {
-	case f.Revision > 0:
-		return fmt.Sprintf("  written at revision %d, created at %d", f.Revision, f.CreateRevision)
-	case f.Index > 0:
-		return fmt.Sprintf("  in log entry %d", f.Index)
+	case created > 0:
+		return fmt.Sprintf("  written at revision %d, created at %d", revision, created)
+	case revision > 0:
+		return fmt.Sprintf("  written at revision %d", revision)
+	case index > 0:
+		return fmt.Sprintf("  in log entry %d", index)
 	}
 	return ""
 }
@@ -118,6 +121,22 @@ func printUnopened(w io.Writer, r *secrets.Report, limit int) {
 		fmt.Fprintf(w, "  %-8s %s  %s\n", u.Place, printable(u.EtcdKey), u.Reason)
 	}
 	printRest(w, closed, limit)
+}
+
+// printDetected names the objects that hold what looks like a credential.
+func printDetected(w io.Writer, r *secrets.Report, limit int) {
+	if len(r.Credentials) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nwhat looks like credentials, in clear:\n")
+	for _, c := range r.Credentials {
+		fmt.Fprintf(w, "  %-8s %s %s: %d\n", c.Place, printable(c.Resource), c.Rule, c.Count)
+	}
+	for _, d := range r.Detected[:shownOf(len(r.Detected), limit)] {
+		fmt.Fprintf(w, "  %-8s %s %s  %s%s\n", d.Place, printable(d.Resource),
+			printable(strings.TrimPrefix(d.Namespace+"/"+d.Name, "/")), strings.Join(d.Rules, ", "), written(d.Revision, 0, d.Index))
+	}
+	printRest(w, len(r.Detected), limit)
 }
 
 // printPlaces says how much of each place was seen.

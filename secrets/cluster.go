@@ -68,7 +68,7 @@ type clusterScan struct {
 }
 
 func (s *clusterScan) begin(prefixes []string) {
-	scope := newScope(prefixes, s.opts.Config)
+	scope := newScope(prefixes, s.opts.Options)
 	s.judge = newJudge(s.opts.Options, scope)
 	s.tally = newTally(scope, s.opts.Options)
 	s.report = s.tally.report

@@ -164,7 +164,7 @@ type databaseScan struct {
 }
 
 func newDatabaseScan(db *mvccdb.DB, opts Options, prefixes []string) *databaseScan {
-	s := &databaseScan{db: db, opts: opts, scope: newScope(prefixes, opts.Config)}
+	s := &databaseScan{db: db, opts: opts, scope: newScope(prefixes, opts)}
 	s.judge = newJudge(opts, s.scope)
 	s.tally = newTally(s.scope, opts)
 	s.report = s.tally.report

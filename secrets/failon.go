@@ -20,14 +20,17 @@ type Condition struct {
 // clear that is not configured so, in every place.
 func DefaultFailOn() FailOn { return FailOn{{State: Plain}} }
 
+// Conditions lists what FailOn can name: the states, and Credentials.
+func Conditions() []State { return append(States(), Credentials) }
+
 // ParseFailOn reads conditions such as "plain" or "stale@live".
 func ParseFailOn(conditions []string) (FailOn, error) {
 	var all FailOn
 	for _, text := range conditions {
 		state, place, at := strings.Cut(strings.TrimSpace(text), "@")
 		c := Condition{State: State(state), Place: Place(place)}
-		if !slices.Contains(States(), c.State) {
-			return nil, fmt.Errorf("unknown state %q: there are %s", state, join(States()))
+		if !slices.Contains(Conditions(), c.State) {
+			return nil, fmt.Errorf("unknown state %q: there are %s", state, join(Conditions()))
 		}
 		if at && !slices.Contains(Places(), c.Place) {
 			return nil, fmt.Errorf("unknown place %q: there are %s", place, join(Places()))
@@ -63,6 +66,11 @@ func (f FailOn) Hits(r *Report) int {
 	hits := 0
 	for _, c := range r.Summary {
 		if f.objects(c.State, c.Place) {
+			hits += c.Count
+		}
+	}
+	for _, c := range r.Credentials {
+		if f.objects(Credentials, c.Place) {
 			hits += c.Count
 		}
 	}

@@ -14,13 +14,15 @@ import (
 const maxClasses = 10_000
 
 // class is what stored versions are counted by. There are few of them, so
-// that a stored version is a pointer to one.
+// that a stored version is a pointer to one. State is "" for what is only
+// searched for credentials.
 type class struct {
 	Resource string
 	State    State
 	Provider string
 	Key      string
 	open     openResult
+	rules    string // that found what looks like a credential
 	number   uint32 // from 1 on, of those that a judge knows
 }
 
@@ -32,7 +34,9 @@ type openResult struct {
 }
 
 // worthNaming reports whether versions of the class are listed one by one.
-func (c *class) worthNaming() bool { return c.State.worthNaming() || c.open.reason != "" }
+func (c *class) worthNaming() bool {
+	return c.State.worthNaming() || c.open.reason != "" || c.rules != ""
+}
 
 // stored is a version of an object as it was found.
 type stored struct {
@@ -64,22 +68,33 @@ type named struct {
 type judge struct {
 	opts  Options
 	scope *scope
+	rules []rule // of credentials; nil unless they are asked for
 
 	mu      sync.Mutex
 	classes map[class]*class
 }
 
 func newJudge(opts Options, s *scope) *judge {
-	return &judge{opts: opts, scope: s, classes: make(map[class]*class)}
+	j := &judge{opts: opts, scope: s, classes: make(map[class]*class)}
+	if opts.Detect {
+		j.rules = rules()
+	}
+	return j
 }
 
 // value judges a stored value. What is not complete cannot be opened.
 func (j *judge) value(ctx context.Context, k kube.Key, v stored) version {
 	s := kube.Classify(v.value)
 	gr := kube.GroupResource{Group: k.Group, Resource: k.Resource}
-	c := class{Resource: gr.String(), State: j.state(gr, s), Provider: s.Provider, Key: s.Key}
-	if j.opts.Opener != nil && v.complete && s.Format == kube.Encrypted {
-		c.open = j.open(ctx, k, v)
+	c := class{Resource: gr.String()}
+	if j.scope.judges(gr) {
+		c.State, c.Provider, c.Key = j.state(gr, s), s.Provider, s.Key
+		if j.opts.Opener != nil && v.complete && s.Format == kube.Encrypted {
+			c.open = j.open(ctx, k, v)
+		}
+	}
+	if j.rules != nil && s.Format.Plain() && searched(gr, k.Name) {
+		c.rules = detect(j.rules, k.Name, v.value)
 	}
 	return j.version(c, v.etcdKey, v.stamp)
 }
@@ -112,6 +127,7 @@ func (j *judge) intern(c class) *class {
 		if c.open.reason != "" {
 			c.open.reason = "it does not open"
 		}
+		c.rules, _, _ = strings.Cut(c.rules, ",")
 		known = j.classes[c]
 	}
 	if known == nil {

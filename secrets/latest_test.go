@@ -19,7 +19,7 @@ func heap() int64 {
 func TestMemoryOfAScanIsAFewBytesForEachKey(t *testing.T) {
 	const keys, perKey = 1_000_000, 36 // a table that doubles is half full at times
 	before := heap()
-	tally := newTally(newScope([]string{"/registry"}, nil), Options{MostNamed: 100})
+	tally := newTally(newScope([]string{"/registry"}, Options{}), Options{MostNamed: 100})
 	l := newLatest(tally, true)
 	j := newJudge(Options{}, tally.scope)
 	plain := class{Resource: "secrets", State: Plain}
@@ -41,24 +41,24 @@ func TestMemoryOfAScanIsAFewBytesForEachKey(t *testing.T) {
 // Whatever order versions come in, the counts are exact, and what is named is
 // what is there.
 func TestLatestFollowsEachKey(t *testing.T) {
-	clear, sealed := class{Resource: "secrets", State: Plain}, class{Resource: "secrets", State: Encrypted, Provider: "aescbc", Key: "k"}
+	plain, sealed := class{Resource: "secrets", State: Plain}, class{Resource: "secrets", State: Encrypted, Provider: "aescbc", Key: "k"}
 	broken := sealed
 	broken.open = openResult{asked: true, reason: "no key opens it"}
 	for name, tc := range map[string]struct {
 		versions []*class // of one key, nil for a deletion
 		want     string
 	}{
-		"written once":               {[]*class{&clear}, "live plain 1; named live"},
-		"rewritten":                  {[]*class{&clear, &sealed}, "live encrypted 1, history plain 1; named history"},
-		"rewritten in clear":         {[]*class{&sealed, &clear}, "live plain 1, history encrypted 1; named live"},
-		"deleted":                    {[]*class{&clear, nil}, "history plain 1; named history"},
-		"deleted and made anew":      {[]*class{&clear, nil, &clear}, "live plain 1, history plain 1; named live history"},
+		"written once":               {[]*class{&plain}, "live plain 1; named live"},
+		"rewritten":                  {[]*class{&plain, &sealed}, "live encrypted 1, history plain 1; named history"},
+		"rewritten in clear":         {[]*class{&sealed, &plain}, "live plain 1, history encrypted 1; named live"},
+		"deleted":                    {[]*class{&plain, nil}, "history plain 1; named history"},
+		"deleted and made anew":      {[]*class{&plain, nil, &plain}, "live plain 1, history plain 1; named live history"},
 		"a deletion alone":           {[]*class{nil}, "; named"},
 		"one that does not open":     {[]*class{&broken, &sealed}, "live encrypted 1, history encrypted 1; named, closed history"},
 		"two that differ by opening": {[]*class{&sealed, &broken, &sealed}, "live encrypted 1, history encrypted 2; named, closed history"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tally := newTally(newScope([]string{"/registry"}, nil), Options{})
+			tally := newTally(newScope([]string{"/registry"}, Options{}), Options{})
 			l, j := newLatest(tally, true), newJudge(Options{}, tally.scope)
 			for i, c := range tc.versions {
 				var v version

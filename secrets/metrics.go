@@ -33,6 +33,15 @@ func Metrics(r *Report, failOn FailOn, now time.Time) []metricsfile.Gauge {
 	if len(objects.Samples) > 0 {
 		gauges = append(gauges, objects)
 	}
+	leaks := metricsfile.Gauge{Name: "etcdkit_secrets_credentials", Help: "Stored versions that hold what looks like a credential, by rule."}
+	for _, c := range r.Credentials {
+		leaks.Samples = append(leaks.Samples, metricsfile.Sample{Value: float64(c.Count), Labels: map[string]string{
+			"resource": c.Resource, "place": string(c.Place), "rule": c.Rule,
+		}})
+	}
+	if len(leaks.Samples) > 0 {
+		gauges = append(gauges, leaks)
+	}
 	success := 1.0
 	for _, p := range r.Places {
 		if !p.Read {

@@ -19,6 +19,9 @@ func nextSteps(r *Report) []Step {
 	for _, resource := range inState(r, Live, Unknown) {
 		steps = append(steps, Step{Why: "find out who wrote the objects of " + resource + " that are in no format of Kubernetes: the API server cannot read them"})
 	}
+	if len(r.Credentials) > 0 {
+		steps = append(steps, Step{Why: "look at what seems to be a credential outside of Secrets: move it to a Secret, and change it"})
+	}
 	live := len(inState(r, Live, Plain)) > 0
 	history := live || len(inState(r, History, Plain)) > 0
 	free := history || len(inState(r, Free, Plain)) > 0

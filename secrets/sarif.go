@@ -76,6 +76,15 @@ func (r *Report) SARIF(failOn FailOn) SARIFLog {
 	for _, f := range r.Findings {
 		run.Results = append(run.Results, r.sarifResult(f, failOn))
 	}
+	if len(r.Detected) > 0 {
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: string(Credentials), ShortDescription: sarifText{Credentials.words()}})
+	}
+	for _, d := range r.Detected {
+		f := Finding{EtcdKey: d.EtcdKey, Resource: d.Resource, Namespace: d.Namespace, Name: d.Name, Place: d.Place, State: Credentials, Revision: d.Revision}
+		result := r.sarifResult(f, failOn)
+		result.Message.Text += ": " + join(d.Rules)
+		run.Results = append(run.Results, result)
+	}
 	done := sarifInvocation{ExecutionSuccessful: true}
 	for _, p := range r.Places {
 		if !p.Read {
@@ -126,6 +135,8 @@ func (s State) words() string {
 		return "not encrypted with the current provider and key"
 	case Unknown:
 		return "stored in no format of Kubernetes"
+	case Credentials:
+		return "in clear with what looks like a credential"
 	}
 	return string(s)
 }

@@ -15,16 +15,18 @@ type scope struct {
 	config   *kube.EncryptionConfig
 	prefixes []string
 	dirs     [][]byte // beginnings of the keys that are looked at
-	wild     bool     // a wildcard is configured: the directories are whole prefixes
+	wild     bool     // the directories are whole prefixes
+	all      bool     // every object is looked at, if only for credentials
 }
 
-func newScope(prefixes []string, config *kube.EncryptionConfig) *scope {
-	s := &scope{config: config, prefixes: prefixes}
+func newScope(prefixes []string, opts Options) *scope {
+	config := opts.Config
+	s := &scope{config: config, prefixes: prefixes, all: opts.Detect}
 	resources := []kube.GroupResource{secretsResource()}
 	if config != nil {
 		resources = append(resources, config.Resources()...)
 	}
-	s.wild = slices.ContainsFunc(resources, func(gr kube.GroupResource) bool { return gr.Resource == "*" })
+	s.wild = s.all || slices.ContainsFunc(resources, func(gr kube.GroupResource) bool { return gr.Resource == "*" })
 	for _, prefix := range prefixes {
 		if s.wild {
 			s.dirs = append(s.dirs, []byte(prefix+"/"))
@@ -63,17 +65,21 @@ func (s *scope) match(key []byte) (kube.Key, bool) {
 		if !ok {
 			continue
 		}
-		gr := kube.GroupResource{Group: k.Group, Resource: k.Resource}
-		if gr == secretsResource() {
-			return k, true
-		}
-		if s.config == nil {
-			return k, false
-		}
-		_, configured := s.config.Providers(gr)
-		return k, configured
+		return k, s.all || s.judges(kube.GroupResource{Group: k.Group, Resource: k.Resource})
 	}
 	return kube.Key{}, false
+}
+
+// judges reports whether it is told how the objects of a resource are stored.
+func (s *scope) judges(gr kube.GroupResource) bool {
+	if gr == secretsResource() {
+		return true
+	}
+	if s.config == nil {
+		return false
+	}
+	_, configured := s.config.Providers(gr)
+	return configured
 }
 
 func (s *scope) inDir(key []byte) bool {

@@ -39,6 +39,10 @@ const (
 	Unknown           State = "unknown"             // in no format that an API server writes
 )
 
+// Credentials is a condition of FailOn beside the states: something that looks
+// like a credential was found in an object in clear.
+const Credentials State = "credentials"
+
 // States lists all states, the worst first.
 func States() []State {
 	return []State{Plain, Unknown, PlainAsConfigured, Stale, Encrypted, CurrentProvider, Current}
@@ -74,6 +78,9 @@ type Options struct {
 	CurrentKeys map[string]string
 	// Opener, if set, opens every value to prove that it can be.
 	Opener *kube.Opener
+	// Detect looks for what looks like credentials in every object in clear
+	// but Secrets, and for that at all of Kubernetes' objects.
+	Detect bool
 	// MostNamed bounds the versions that are named one by one, in each place;
 	// 0 means 25,000. All are counted.
 	MostNamed int
@@ -131,6 +138,27 @@ type Unopened struct {
 	CannotTell bool `json:"cannotTell,omitempty"`
 }
 
+// Credential counts the stored versions in which a rule found what looks like
+// a credential.
+type Credential struct {
+	Resource string `json:"resource"`
+	Place    Place  `json:"place"`
+	Rule     string `json:"rule"`
+	Count    int    `json:"count"`
+}
+
+// Detection is one stored version that holds what looks like a credential.
+type Detection struct {
+	EtcdKey   string   `json:"etcdKey"`
+	Resource  string   `json:"resource"`
+	Namespace string   `json:"namespace,omitempty"`
+	Name      string   `json:"name"`
+	Place     Place    `json:"place"`
+	Rules     []string `json:"rules"`
+	Revision  int64    `json:"revision,omitempty"`
+	Index     uint64   `json:"index,omitempty"` // of the entry in the WAL
+}
+
 // Coverage tells how much of a place was read.
 type Coverage struct {
 	Place   Place  `json:"place"`
@@ -166,7 +194,11 @@ type Report struct {
 	NotOpened  int        `json:"notOpened,omitempty"`
 	CannotTell int        `json:"cannotTell,omitempty"`
 	Unopened   []Unopened `json:"unopened,omitempty"` // those of both kinds, as Findings bounded in number
-	Damage     []string   `json:"damage,omitempty"`
+	// Credentials and Detected are what Detect asked for, the latter bounded
+	// in number as Findings.
+	Credentials []Credential `json:"credentials,omitempty"`
+	Detected    []Detection  `json:"detected,omitempty"`
+	Damage      []string     `json:"damage,omitempty"`
 	// DamageCount counts all damage; Damage names the first of it.
 	DamageCount int `json:"damageCount,omitempty"`
 	// ChangedWhileReading is set when a running member changed the file more

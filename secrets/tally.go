@@ -17,6 +17,7 @@ type tally struct {
 	seen   map[Place]int
 	named  map[Place]int // findings listed
 	closed map[Place]int // versions listed that do not open
+	leaks  map[Place]int // versions listed that hold credentials
 	most   int           // of each of them
 }
 
@@ -29,7 +30,7 @@ type placed struct {
 func newTally(s *scope, opts Options) *tally {
 	t := &tally{
 		scope: s, report: &Report{Summary: []Count{}, Findings: []Finding{}}, most: opts.MostNamed,
-		counts: make(map[placed]int), seen: make(map[Place]int), named: make(map[Place]int), closed: make(map[Place]int),
+		counts: make(map[placed]int), seen: make(map[Place]int), named: make(map[Place]int), closed: make(map[Place]int), leaks: make(map[Place]int),
 	}
 	if t.most <= 0 {
 		t.most = mostNamed
@@ -61,6 +62,14 @@ func (t *tally) list(place Place, c *class, n named) {
 		t.report.Unopened = append(t.report.Unopened, Unopened{
 			EtcdKey: n.etcdKey, Place: place, Revision: n.mod, Provider: c.Provider, Key: c.Key,
 			Reason: c.open.reason, CannotTell: c.open.later,
+		})
+	}
+	if c.rules != "" && t.leaks[place] < t.most {
+		t.leaks[place]++
+		f := t.finding(place, c, n)
+		t.report.Detected = append(t.report.Detected, Detection{
+			EtcdKey: f.EtcdKey, Resource: f.Resource, Namespace: f.Namespace, Name: f.Name, Place: place,
+			Rules: strings.Split(c.rules, ","), Revision: f.Revision, Index: f.Index,
 		})
 	}
 }
@@ -102,6 +111,13 @@ func (t *tally) merge(p Place, from *tally) {
 			t.report.Findings = append(t.report.Findings, f)
 		}
 	}
+	for _, d := range from.report.Detected {
+		if t.leaks[p] < t.most {
+			t.leaks[p]++
+			d.Place = p
+			t.report.Detected = append(t.report.Detected, d)
+		}
+	}
 	for _, d := range from.report.Damage {
 		t.report.damage(d)
 	}
@@ -111,10 +127,18 @@ func (t *tally) merge(p Place, from *tally) {
 // decrypt check said are one line.
 func (t *tally) sum() {
 	r := t.report
-	lines := make(map[Count]int)
+	lines, leaks := make(map[Count]int), make(map[Credential]int)
 	r.NotNamed = -len(r.Findings)
 	for p, n := range t.counts {
 		c := p.class
+		if c.rules != "" {
+			for rule := range strings.SplitSeq(c.rules, ",") {
+				leaks[Credential{Resource: c.Resource, Place: p.place, Rule: rule}] += n
+			}
+		}
+		if c.State == "" {
+			continue
+		}
 		lines[Count{Resource: c.Resource, Place: p.place, State: c.State, Provider: c.Provider, Key: c.Key}] += n
 		if c.State.worthNaming() {
 			r.NotNamed += n
@@ -132,6 +156,10 @@ func (t *tally) sum() {
 	for line, n := range lines {
 		line.Count = n
 		r.Summary = append(r.Summary, line)
+	}
+	for leak, n := range leaks {
+		leak.Count = n
+		r.Credentials = append(r.Credentials, leak)
 	}
 }
 
@@ -154,6 +182,14 @@ func (t *tally) finish(config *kube.EncryptionConfig) {
 	slices.SortFunc(r.Unopened, func(a, b Unopened) int {
 		return cmp.Or(cmp.Compare(slices.Index(places, a.Place), slices.Index(places, b.Place)),
 			compareNatural(a.EtcdKey, b.EtcdKey), cmp.Compare(a.Revision, b.Revision))
+	})
+	slices.SortFunc(r.Credentials, func(a, b Credential) int {
+		return cmp.Or(cmp.Compare(slices.Index(places, a.Place), slices.Index(places, b.Place)),
+			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Rule, b.Rule))
+	})
+	slices.SortFunc(r.Detected, func(a, b Detection) int {
+		return cmp.Or(cmp.Compare(slices.Index(places, a.Place), slices.Index(places, b.Place)),
+			compareNatural(a.EtcdKey, b.EtcdKey), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Index, b.Index))
 	})
 	slices.SortStableFunc(r.Places, func(a, b Coverage) int {
 		return cmp.Compare(slices.Index(places, a.Place), slices.Index(places, b.Place))
