@@ -109,14 +109,18 @@ func (r Runs) read(repository string) (ended map[string]*dead, living map[string
 			continue
 		}
 		d := &dead{run: &run{id: id, lock: lock}}
-		if err := json.NewDecoder(lock).Decode(&d.file); err != nil || d.file.Repository != repository {
-			_ = lock.Close() // another repository's, cleaned there
-			continue
-		}
 		if info, err := lock.Stat(); err == nil {
 			d.began = info.ModTime()
 		}
-		ended[id] = d
+		err = json.NewDecoder(lock).Decode(&d.file)
+		switch {
+		case err != nil && time.Since(d.began) > settled:
+			d.run.end() // killed before it had begun anything
+		case err != nil, d.file.Repository != repository:
+			_ = lock.Close() // another repository's, cleaned there
+		default:
+			ended[id] = d
+		}
 	}
 	return ended, living
 }

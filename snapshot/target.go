@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
@@ -30,39 +27,6 @@ func SaveTo(ctx context.Context, src Source, w io.Writer, opts SaveOptions) (*Sa
 		},
 		again: func() bool { return written.n == 0 },
 	})
-}
-
-// SaveFile writes a snapshot to the file name, and its manifest beside it. A
-// file of that name stays until the new one has been looked into.
-func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*Saved, error) {
-	opts, err := opts.plan()
-	if err != nil {
-		return nil, err
-	}
-	folder, file := store.NewFolder(filepath.Dir(name)), filepath.Base(name)
-	if _, err := os.Stat(filepath.Dir(name)); err != nil {
-		return nil, hint.With(fmt.Errorf("save snapshot: %w", err), "make that folder, or correct the path")
-	}
-	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("save snapshot: write %s: it exists and is not a regular file: %w", name, fs.ErrExist)
-	}
-	run := newRun()
-	temp := "." + file + "." + run + ".part"
-	saved, err := src.take(ctx, opts, run, sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
-		m.Data = file
-		_, err := folder.Put(ctx, temp, r, opts.putOptions(m, size))
-		return err
-	}})
-	if err == nil && opts.plain() {
-		err = saved.Manifest.examine(ctx, folder.Path(temp))
-	}
-	if err == nil {
-		err = folder.Rename(temp, file)
-	}
-	if err != nil {
-		return saved, errors.Join(err, folder.Delete(ctx, temp))
-	}
-	return saved, writeJSON(ctx, folder, file+manifestSuffix, saved.Manifest)
 }
 
 // Seen is the record of a run that found nothing changed.
