@@ -4,59 +4,144 @@ package commands_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
-// runUntil runs etcdkit and sends it the signal as it begins its nth step, or
-// lets it end when it has fewer. It returns the exit code, -1 when killed.
-func runUntil(t *testing.T, etcdkit, state string, sig syscall.Signal, nth int, onLine func(string), args ...string) (code int, stdout string) {
+// An end is a way in which a command line ends early.
+type end struct {
+	by   func(cmd *exec.Cmd, terminal *os.File)
+	code int // that it ends with
+}
+
+func ends() map[string]end {
+	return map[string]end{
+		"its terminal hung up": {func(_ *exec.Cmd, terminal *os.File) { _ = terminal.Close() }, 129},
+		"killed":               {func(cmd *exec.Cmd, _ *os.File) { _ = cmd.Process.Kill() }, -1},
+	}
+}
+
+// openTerminal opens a pseudo terminal: the side that people look at, and the
+// side that programs have.
+func openTerminal(t *testing.T) (outside, inside *os.File) {
 	t.Helper()
-	cmd := exec.Command(etcdkit, args...)
-	cmd.Env = []string{"HOME=" + state, "XDG_STATE_HOME=" + state}
-	var out strings.Builder
-	cmd.Stdout = &out
-	stderr, err := cmd.StderrPipe()
+	outside, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	fd := int(outside.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	steps := 0
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		if onLine != nil {
-			onLine(lines.Text())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outside, inside
+}
+
+// interrupted runs a command line on a terminal again and again, and ends it
+// at the first step that it has not ended at before, until it ends by itself.
+type interrupted struct {
+	etcdkit, state string
+	end            end
+	onLine         func(string)
+	steps          []string // at which it is ended, each with each of its members
+	at             []string // the steps, with their members, that it was ended at
+}
+
+// once returns the exit code, -1 when killed, and what was seen on the terminal.
+func (r *interrupted) once(t *testing.T, args ...string) (code int, seen string) {
+	t.Helper()
+	outside, inside := openTerminal(t)
+	defer outside.Close()
+	cmd := exec.Command(r.etcdkit, args...)
+	cmd.Env = []string{"HOME=" + r.state, "XDG_STATE_HOME=" + r.state, "TERM=xterm"}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inside, inside, inside
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := errors.Join(cmd.Start(), inside.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(outside); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		seen += line + "\n"
+		if r.onLine != nil {
+			r.onLine(line)
 		}
-		for _, action := range []string{"survey", "compact", "defrag", "move-leader", "disarm", "prove", "remove", "add", "promote"} {
-			if strings.HasPrefix(lines.Text(), "etcdkit: "+action) {
-				if steps++; steps == nth {
-					_ = cmd.Process.Signal(sig)
-				}
-			}
+		if step := r.stepOf(line); step != "" && !slices.Contains(r.at, step) {
+			r.at = append(r.at, step)
+			r.end.by(cmd, outside)
+			break
 		}
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode(), out.String()
+		return exit.ExitCode(), seen
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	return 0, out.String()
+	return 0, seen
+}
+
+// stepOf is the step that a line says is begun, with its member.
+func (r *interrupted) stepOf(line string) string {
+	step, ok := strings.CutPrefix(line, "etcdkit: ")
+	action, _, _ := strings.Cut(step, " ")
+	if ok && slices.Contains(r.steps, action) {
+		return step
+	}
+	return ""
+}
+
+// untilDone goes on until the command ends well. The lock of a killed one, and
+// a server still at what it was told, end by themselves: exit code 5.
+func (r *interrupted) untilDone(t *testing.T, args ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); ; {
+		before := len(r.at)
+		code, seen := r.once(t, args...)
+		switch {
+		case code == 0:
+			return
+		case code == r.end.code && len(r.at) > before:
+		case code == 5 && time.Now().Before(deadline):
+			time.Sleep(time.Second) // until the next try
+		default:
+			t.Fatalf("after an end at %q: exit code %d\n%s", r.at, code, seen)
+		}
+	}
+}
+
+// wasEndedAtAll checks that no step was missed.
+func (r *interrupted) wasEndedAtAll(t *testing.T) {
+	t.Helper()
+	for _, step := range r.steps {
+		if !slices.ContainsFunc(r.at, func(at string) bool { action, _, _ := strings.Cut(at, " "); return action == step }) {
+			t.Errorf("ended at %q, never at %s", r.at, step)
+		}
+	}
 }
 
 // installed is the test binary under etcdkit's name.
@@ -74,87 +159,96 @@ func installed(t *testing.T) string {
 }
 
 // The terminal hangs up, or the client is killed, at each step of alarm
-// recover in turn, and it is run again.
-func TestAlarmRecoverGoesOnAfterASignalAtEachStep(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"hung up": syscall.SIGHUP, "killed": syscall.SIGKILL} {
+// recover in turn, and it is run again. Once disarmed there is no alarm any
+// more, so that the last step needs an alarm of its own.
+func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
+	for name, end := range ends() {
 		t.Run(name, func(t *testing.T) {
 			cluster := etcdtest.Start(t, embedded.Options{Members: 3, Configure: func(_ int, cfg *embed.Config) { cfg.QuotaBackendBytes = 16 << 20 }})
 			client := etcdtest.Client(t, cluster.Endpoints()...)
-			for {
-				if _, err := client.Put(t.Context(), "k", strings.Repeat("x", 500_000)); err != nil {
-					break
-				}
-			}
-			etcdkit, state := installed(t), t.TempDir()
-			args := []string{"alarm", "recover", "--keep", "1", "--endpoints", cluster.Members[0].Endpoint()}
-			for nth := 1; ; nth++ {
-				code, out := runUntil(t, etcdkit, state, sig, nth, nil, args...)
-				if code == 0 {
-					break
-				}
-				if want := map[syscall.Signal]int{syscall.SIGHUP: 129, syscall.SIGKILL: -1}[sig]; code != want || nth > 10 {
-					t.Fatalf("run %d: exit code %d, want %d\n%s", nth, code, want, out)
-				}
-			}
-			if _, err := client.Put(t.Context(), "after", "the recovery"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-func TestMemberReplaceGoesOnAfterASignalAtEachStep(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"hung up": syscall.SIGHUP, "killed": syscall.SIGKILL} {
-		t.Run(name, func(t *testing.T) {
-			cluster := etcdtest.Start(t, embedded.Options{Members: 3})
-			cluster.Members[0].Stop()
-			port, err := embedded.ReservePort()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(port.Release)
-			clientPort, err := embedded.ReservePort()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(clientPort.Release)
-			peer := "http://" + port.Addr()
-			started := false
-			startNew := func(line string) {
-				if initial, ok := strings.CutPrefix(strings.TrimSpace(line), "--initial-cluster "); ok && !started {
-					started = true
-					startMember(t, "m4", peer, "http://"+clientPort.Addr(), strings.TrimSuffix(initial, " \\"))
-				}
-			}
-			etcdkit, state := installed(t), t.TempDir()
-			args := []string{"member", "replace", "m1", "--name", "m4", "--peer-urls", peer, "--deadline", "1m", "--endpoints", strings.Join(cluster.Endpoints(), ",")}
-			deadline := time.Now().Add(4 * time.Minute)
-			for nth := 1; ; {
-				code, out := runUntil(t, etcdkit, state, sig, nth, startNew, args...)
-				switch {
-				case code == 0:
-					checkReplaced(t, cluster)
-					return
-				case time.Now().After(deadline):
-					t.Fatalf("never done; last exit code %d\n%s", code, out)
-				case code == 5: // the lock of the killed one, which ends by itself
-					time.Sleep(time.Second) // until the next try
-				case code == 129 || code == -1:
-					nth++ // what was done is not done again, so later steps come earlier
-					if nth > 3 {
-						nth = 1000
+			for _, steps := range [][]string{{"survey", "compact", "defrag", "move-leader", "disarm"}, {"prove"}} {
+				for {
+					if _, err := client.Put(t.Context(), "k", strings.Repeat("x", 500_000)); err != nil {
+						break
 					}
-				default:
-					t.Fatalf("exit code %d\n%s", code, out)
+				}
+				r := &interrupted{etcdkit: installed(t), state: t.TempDir(), end: end, steps: steps}
+				r.untilDone(t, "alarm", "recover", "--keep", "1", "--endpoints", cluster.Members[0].Endpoint())
+				r.wasEndedAtAll(t)
+				if _, err := client.Put(t.Context(), "after", "the recovery"); err != nil {
+					t.Error(err)
 				}
 			}
+			etcdtest.Until(t, "nothing of ours left", func(ctx context.Context) bool {
+				left, err := client.Get(ctx, "etcdkit/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+				return err == nil && left.Count == 0
+			})
 		})
 	}
 }
 
-func checkReplaced(t *testing.T, cluster *embedded.Cluster) {
+// The same for member replace, with an old member that is dead and one that is
+// alive. The members are processes: etcd panics when a member that was removed
+// is asked for its status while it ends itself.
+func TestMemberReplaceGoesOnAfterAnEndAtEachStep(t *testing.T) {
+	for name, end := range ends() {
+		for old, dead := range map[string]bool{"a dead member": true, "a living member": false} {
+			t.Run(name+", "+old, func(t *testing.T) {
+				servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Members: 3})
+				if dead {
+					servers.Members[0].Kill()
+				} else {
+					follow(t, servers.Members[0].Endpoint, servers.Endpoints()) // no step hands leadership on
+				}
+				peer, clients := "http://"+freePort(t), "http://"+freePort(t)
+				started := false
+				r := &interrupted{etcdkit: installed(t), state: t.TempDir(), end: end, steps: []string{"remove", "add", "promote"}}
+				r.onLine = func(line string) {
+					if initial, ok := strings.CutPrefix(line, "--initial-cluster "); ok && !started {
+						started = true
+						startMember(t, "m4", peer, clients, strings.TrimSuffix(initial, " \\"))
+					}
+				}
+				r.untilDone(t, "member", "replace", "m1", "--name", "m4", "--peer-urls", peer, "--deadline", "1m",
+					"--endpoints", strings.Join(servers.Endpoints(), ","))
+				r.wasEndedAtAll(t)
+				checkReplaced(t, servers.Endpoints()[1:]...)
+			})
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
 	t.Helper()
-	list, err := etcdtest.Client(t, cluster.Endpoints()[1:]...).MemberList(t.Context())
+	port, err := embedded.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
+	return port.Addr()
+}
+
+// follow makes the member at the endpoint one that does not lead.
+func follow(t *testing.T, endpoint string, all []string) {
+	t.Helper()
+	client := etcdtest.Client(t, endpoint)
+	etcdtest.Until(t, endpoint+" to follow", func(ctx context.Context) bool {
+		status, err := client.Status(ctx, endpoint)
+		if err != nil || status.Leader != status.Header.MemberId {
+			return err == nil
+		}
+		for _, other := range all {
+			if o, err := etcdtest.Client(t, other).Status(ctx, other); err == nil && other != endpoint {
+				_, _ = client.MoveLeader(ctx, o.Header.MemberId)
+			}
+		}
+		return false
+	})
+}
+
+func checkReplaced(t *testing.T, endpoints ...string) {
+	t.Helper()
+	list, err := etcdtest.Client(t, endpoints...).MemberList(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

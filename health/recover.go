@@ -48,7 +48,8 @@ const (
 	// compaction frees pages inside the file, and only this gives them back.
 	fullEnough = 0.5
 	// ProbePrefix is where the writes go that prove a recovery.
-	ProbePrefix = "etcdkit/probe/"
+	ProbePrefix  = "etcdkit/probe/"
+	probeSeconds = 60 // that the key of a killed client stays
 )
 
 // Recover takes a cluster out of the NOSPACE alarm: drop history, give the
@@ -266,14 +267,18 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 func (r *recovery) prove(ctx context.Context, facts Facts) (string, error) {
 	var took time.Duration
 	err := r.through(ctx, facts, func(ctx context.Context, client Operator) error {
+		// With a lease the key ends though we may be killed.
+		lease, err := client.Grant(ctx, probeSeconds)
+		if err != nil {
+			return fmt.Errorf("write a key: %w", err)
+		}
 		key := ProbePrefix + rand.Text()
 		start := time.Now()
-		if _, err := client.Put(ctx, key, ""); err != nil {
+		if _, err := client.Put(ctx, key, "", clientv3.WithLease(lease.ID)); err != nil {
 			return fmt.Errorf("write a key: %w", err)
 		}
 		took = time.Since(start)
-		// With what an interrupted run may have left.
-		if _, err := client.Delete(ctx, ProbePrefix, clientv3.WithPrefix()); err != nil {
+		if _, err := client.Revoke(ctx, lease.ID); err != nil {
 			return fmt.Errorf("remove the key %s: %w", key, err)
 		}
 		return nil

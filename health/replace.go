@@ -90,7 +90,7 @@ func (r *replacement) whole(ctx context.Context) error {
 	if r.tools.Planned != nil {
 		r.tools.Planned(r.out.Plan)
 	}
-	if r.opts.DryRun || len(r.out.Plan) == 0 {
+	if r.opts.DryRun || r.note.OldID == "" {
 		return nil
 	}
 	if err := r.takeLock(ctx, facts); err != nil {
@@ -153,6 +153,8 @@ func (r *replacement) find(ctx context.Context) (Facts, error) {
 			r.new, r.old = r.old, nil
 		}
 		return facts, nil
+	case r.done():
+		return facts, nil
 	case r.old == nil:
 		return facts, fmt.Errorf("%w %q in the cluster", ErrNoMember, r.opts.Old)
 	}
@@ -161,6 +163,12 @@ func (r *replacement) find(ctx context.Context) (Facts, error) {
 	}
 	r.note = note{Old: r.opts.Old, OldID: r.old.IDHex, OldName: r.old.Name, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
 	return facts, nil
+}
+
+// done reports whether the new member is there and the old one gone, though no
+// note is left of it: the end of an earlier run was not seen.
+func (r *replacement) done() bool {
+	return r.old == nil && r.new != nil && !r.new.Learner && r.new.Name == r.opts.Name
 }
 
 // unclaimed refuses peer URLs of a member that is neither the old one nor could
@@ -243,6 +251,9 @@ func (r *replacement) forget(ctx context.Context, facts Facts) error {
 func (r *replacement) planned(facts Facts) ([]Action, error) {
 	plan := []Action{}
 	var refusal error
+	if r.done() && r.note.OldID == "" {
+		return append(plan, Action{Action: actionSkip, Member: r.new.Label(), Detail: "has a vote already, and there is no member " + r.opts.Old}), nil
+	}
 	first := r.old != nil && (!r.old.Reachable || sharesURL(r.old.PeerURLs, r.opts.PeerURLs))
 	if first {
 		var c Change

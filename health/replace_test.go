@@ -158,6 +158,11 @@ func TestReplaceGoesOnAfterAnInterruption(t *testing.T) {
 	if got := voters(t, connect(t, cluster.Endpoints()[1:]...)); got != "m2,m3,m4" {
 		t.Errorf("voters %s", got)
 	}
+	// Whoever did not see the end may run it once more.
+	out, err := health.Replace(t.Context(), toolsFor(t, cluster), cluster.Endpoints()[1:], health.ReplaceOptions{Old: "m1", Name: "m4", PeerURLs: []string{peer}})
+	if err != nil || len(out.Plan) != 1 || out.Plan[0].Action != "skip" || len(out.Steps) != 0 {
+		t.Errorf("when it is done: %v, plan %+v, steps %s; want nothing to do", err, out.Plan, done(out))
+	}
 }
 
 func TestReplaceRefuses(t *testing.T) {
