@@ -212,7 +212,7 @@ func TestAStatusOfEveryIntegrity(t *testing.T) {
 		"no hash, and a manifest's":    {bytes: bare, manifest: `{"snapshotSHA256":"00"}`, want: snapshot.Broken},
 		"no hash, and a broken page":   {bytes: zeroPage(bare, 40), want: snapshot.Broken},
 		"E17: a leaf page of nothing":  {bytes: zeroPage(good, 40), want: snapshot.Broken},
-		"E19: a revision cut in two":   {bytes: flip(good, 40*4096+200), want: snapshot.Broken},
+		"a changed page":               {bytes: flip(good, 40*4096+200), want: snapshot.Broken},
 		"a manifest that is no reader": {bytes: bare, manifest: `{`, want: snapshot.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,22 +6,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/fnv"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
 
-const (
-	pageSize = 4096
-	flips    = 1000
-)
+const pageSize = 4096
 
 // kubernetes returns a real snapshot.
 func kubernetes(t testing.TB) []byte {
@@ -57,104 +52,6 @@ func found(t testing.TB, b []byte) bool {
 	t.Helper()
 	r, err := checkBytes(t, b)
 	return err != nil || !r.Good()
-}
-
-func TestEveryBitFlipInASnapshotIsFound(t *testing.T) {
-	good := kubernetes(t)
-	r := rand.New(rand.NewPCG(1, 1))
-	for range flips {
-		bit := r.IntN(len(good) * 8)
-		bad := bytes.Clone(good)
-		bad[bit/8] ^= 1 << (bit % 8)
-		if !found(t, bad) {
-			t.Errorf("bit %d of byte %d: the damage is not found", bit%8, bit/8)
-		}
-	}
-}
-
-// With a SHA-256 made over the damage only the structure can tell. What is in
-// values and in unused pages cannot be found then, by nobody.
-func TestEveryBitFlipInTheStructureIsFoundWithoutTheHash(t *testing.T) {
-	good := kubernetes(t)
-	structure := structureOf(t, good)
-	r := rand.New(rand.NewPCG(2, 2))
-	try := func(at, bit int) {
-		bad := bytes.Clone(good)
-		bad[at] ^= 1 << bit
-		if f := found(t, sealed(bad)); !f && structure[at] {
-			t.Errorf("bit %d of byte %d (page %d): the structure changed, and nothing is found", bit, at, at/pageSize)
-		}
-	}
-	for range flips { // anywhere
-		try(r.IntN(len(good)-sha256.Size), r.IntN(8))
-	}
-	var places []int
-	for at, is := range structure {
-		if is {
-			places = append(places, at)
-		}
-	}
-	for range flips { // in the structure
-		try(places[r.IntN(len(places))], r.IntN(8))
-	}
-	t.Logf("%d of %d bytes are structure", len(places), len(good))
-}
-
-// structureOf marks the bytes of page headers, element headers, branch keys,
-// revision keys and meta pages, by reading the file in its own way.
-func structureOf(t *testing.T, b []byte) []bool {
-	t.Helper()
-	m := &marker{b: b, structure: make([]bool, len(b))}
-	m.mark(0, 80)
-	m.mark(pageSize, 80)
-	root := binary.LittleEndian.Uint64(b[16+16:])
-	if second := b[pageSize:]; binary.LittleEndian.Uint64(second[16+48:]) > binary.LittleEndian.Uint64(b[16+48:]) {
-		root = binary.LittleEndian.Uint64(second[16+16:])
-	}
-	m.page(int(root)*pageSize, "")
-	return m.structure
-}
-
-type marker struct {
-	b         []byte
-	structure []bool
-}
-
-func (m *marker) mark(at, n int) {
-	for i := range n {
-		m.structure[at+i] = true
-	}
-}
-
-func (m *marker) u32(at int) int { return int(binary.LittleEndian.Uint32(m.b[at:])) }
-
-// page marks the page at an offset and what is below; bucket is "" for the
-// root, whose values are the buckets.
-func (m *marker) page(at int, bucket string) {
-	m.mark(at, 16)
-	count := int(binary.LittleEndian.Uint16(m.b[at+10:]))
-	for i := range count {
-		e := at + 16 + 16*i
-		m.mark(e, 16)
-		if m.b[at+8] == 1 { // branch
-			m.mark(e+m.u32(e), m.u32(e+4))
-			m.page(int(binary.LittleEndian.Uint64(m.b[e+8:]))*pageSize, bucket)
-			continue
-		}
-		key, ksize := e+m.u32(e+4), m.u32(e+8)
-		switch bucket {
-		case "":
-			name, value := string(m.b[key:key+ksize]), key+ksize
-			m.mark(value, 16)
-			if below := binary.LittleEndian.Uint64(m.b[value:]); below == 0 {
-				m.page(value+16, name)
-			} else {
-				m.page(int(below)*pageSize, name)
-			}
-		case mvccdb.KeyBucket:
-			m.mark(key, ksize)
-		}
-	}
 }
 
 func TestATruncatedFileIsDamagedAtAnyLength(t *testing.T) {
@@ -312,49 +209,5 @@ func TestABoltDatabaseThatIsNotEtcds(t *testing.T) {
 	}
 	if r := check(t, path); r.Good() || !strings.Contains(r.Damage[0].Error(), "not etcd's") {
 		t.Errorf("damage %v, want that it is not etcd's", r.Damage)
-	}
-}
-
-// etcd-io/etcd#8815, #11157: status changed the file that it read.
-func TestE15ReadingLeavesTheFileAsItWas(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "backup.db")
-	if err := os.WriteFile(path, kubernetes(t), 0o400); err != nil {
-		t.Fatal(err)
-	}
-	long := time.Now().Add(-48 * time.Hour).Truncate(time.Second)
-	if err := os.Chtimes(path, long, long); err != nil {
-		t.Fatal(err)
-	}
-	check(t, path)
-	if _, err := open(t, path).HashKV(t.Context(), 0, mvccdb.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	after, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(after, kubernetes(t)) || !info.ModTime().Equal(long) {
-		t.Errorf("the file changed at %s", info.ModTime())
-	}
-}
-
-// etcd-io/etcd#19253: the number of keys counted rows of every bucket.
-func TestE16LiveKeysRevisionsAndInternalRecordsAreApart(t *testing.T) {
-	r, err := checkBytes(t, kubernetes(t))
-	if err != nil || r.LiveKeys != 229 || r.Revisions != 293 || r.Tombstones != 10 {
-		t.Fatalf("%d keys in %d revisions, %d of them deletions, %v; want 229, 293 and 10", r.LiveKeys, r.Revisions, r.Tombstones, err)
-	}
-	internal := 0
-	for _, b := range r.Buckets {
-		if b.Name != mvccdb.KeyBucket {
-			internal += b.Elements
-		}
-	}
-	if internal != 13 {
-		t.Errorf("%d internal records, want 13", internal)
 	}
 }

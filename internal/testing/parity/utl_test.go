@@ -108,6 +108,8 @@ func TestEtcdutlOnADataDirectory(t *testing.T) {
 	parity.Scenario{Members: 1, Prepare: files, Lines: parity.Lines(
 		"etcdutl snapshot restore good.db --data-dir d --bump-revision 5000 --mark-compacted",
 		"etcdutl snapshot restore good.db --data-dir hashed --bump-revision 5000 --mark-compacted", "etcdutl hashkv hashed/member/snap/db -w json",
+		"etcdutl snapshot restore good.db --data-dir early --bump-revision 5000 --mark-compacted", "etcdutl hashkv early/member/snap/db --rev 5293",
+		"etcdutl snapshot restore good.db --data-dir late --bump-revision 5000 --mark-compacted", "etcdutl hashkv late/member/snap/db --rev 5295",
 		"etcdutl snapshot status "+db+" -w json", "etcdutl snapshot restore good.db --data-dir d",
 		"etcdutl migrate --data-dir d --target-version 3.6", "etcdutl snapshot status "+db, "etcdutl migrate --data-dir d --target-version 3.6",
 		"etcdutl migrate --data-dir d --target-version 3.9", "etcdutl migrate --data-dir d --target-version 3.9 --force", "etcdutl snapshot status "+db,
