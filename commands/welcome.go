@@ -35,11 +35,3 @@ func nativeGroups() []*cobra.Group {
 		{ID: groupSelf, Title: "Try and set up"},
 	}
 }
-
-// grouped puts commands into a group of the help page.
-func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
-	for _, c := range cmds {
-		c.GroupID = id
-	}
-	return cmds
-}

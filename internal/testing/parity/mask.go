@@ -43,9 +43,11 @@ func rules() []rule {
 		{`etcd-endpoints://0x[0-9a-f]+`, "etcd-endpoints://<pointer>"},
 		{`(memberID:\S+) +(alarm:)`, "$1 $2"}, // protobuf's debug text, on purpose unlike from build to build
 		// A server that refuses a client's certificate, or does not get one, says so and hangs up: what the client sees of that is chance.
-		{`code = (?:DeadlineExceeded|Unavailable) desc = (?:latest balancer error: )?(?:connection error: desc = \\"error reading server preface: )?` +
-			`(?:remote error: tls: (?:certificate required|unknown certificate authority)|EOF|(?:(?:write|read) tcp [^"]*?)?(?:broken pipe|connection reset by peer))(?:\\")?`,
-			"code = <late> desc = <hung up>"},
+		{
+			`code = (?:DeadlineExceeded|Unavailable) desc = (?:latest balancer error: )?(?:connection error: desc = \\"error reading server preface: )?` +
+				`(?:remote error: tls: (?:certificate required|unknown certificate authority)|EOF|(?:(?:write|read) tcp [^"]*?)?(?:broken pipe|connection reset by peer))(?:\\")?`,
+			"code = <late> desc = <hung up>",
+		},
 		{`latest balancer error: connection error`, "connection error"},
 		{`code = (DeadlineExceeded|Unavailable) desc = connection error`, "code = <late> desc = connection error"},
 		{`LocalAddr: '127\.0\.0\.1:\d+'`, "LocalAddr: '<local>'"},
