@@ -129,14 +129,14 @@ func (f diskFlags) options(a *app.App, args []string) (disk.Options, error) {
 		return opts, nil
 	}
 	var err error
-	opts.Dir, err = usualDir(a)
+	_, _ = a.Connection() // only for what it finds on the node
+	opts.Dir, err = existingDir(cmp.Or(a.Global.Found.DataDir, usualDataDir))
 	return opts, err
 }
 
-// usualDir returns the data directory of this node's etcd, or where one would be.
-func usualDir(a *app.App) (string, error) {
-	_, _ = a.Connection() // only for what it finds on the node
-	dir := cmp.Or(a.Global.Found.DataDir, usualDataDir)
+// existingDir returns dir, the data directory of this node's etcd or where one
+// would be, if it is there.
+func existingDir(dir string) (string, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return "", hint.With(fmt.Errorf("no folder given, and there is no %s", dir), "name the folder that will hold etcd's data")
 	}
