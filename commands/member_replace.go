@@ -61,22 +61,7 @@ func runMemberReplace(ctx context.Context, a *app.App, opts health.ReplaceOption
 	opts.Added = func(command string) {
 		fmt.Fprintf(a.Err, "\nstart the new member with an empty data directory, its own TLS flags added:\n\n%s\n\n", command)
 	}
-	opts.Progress = promotionNotes(a)
+	opts.Progress = a.TellPromotion()
 	out, err := health.Replace(ctx, tools, endpoints, opts)
 	return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
-}
-
-// promotionNotes tells how far a learner is, whenever that has changed.
-func promotionNotes(a *app.App) func(health.Promotion) {
-	last := ""
-	return func(p health.Promotion) {
-		text := "waiting for the new member to be started"
-		if p.Started {
-			text = fmt.Sprintf("the new member is %d entries behind", p.Behind)
-		}
-		if text != last {
-			a.Note("%s", text)
-		}
-		last = text
-	}
 }

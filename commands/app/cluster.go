@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -81,6 +82,22 @@ type clientLock struct {
 
 func (l clientLock) Release(ctx context.Context) error {
 	return errors.Join(l.Lock.Release(ctx), l.client.Close())
+}
+
+// TellPromotion returns a function that tells how far a learner is, whenever
+// that has changed.
+func (a *App) TellPromotion() func(health.Promotion) {
+	last := ""
+	return func(p health.Promotion) {
+		text := "waiting for the new member to be started"
+		if p.Started {
+			text = fmt.Sprintf("the new member is %d entries behind", p.Behind)
+		}
+		if text != last {
+			a.Note("%s", text)
+		}
+		last = text
+	}
 }
 
 // Judged gives the sentinels of package health their exit codes.

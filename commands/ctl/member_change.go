@@ -140,7 +140,7 @@ func (t *tree) promoteWhenReady(ctx context.Context, args []string, opts promote
 	if err != nil {
 		return cli.Usage(err)
 	}
-	err = health.Promote(ctx, tools, endpoints, member.GetID(), health.PromoteOptions{Deadline: opts.deadline, Progress: t.tellPromotion()})
+	err = health.Promote(ctx, tools, endpoints, member.GetID(), health.PromoteOptions{Deadline: opts.deadline, Progress: t.TellPromotion()})
 	if err != nil {
 		return app.Judged(err)
 	}
@@ -152,20 +152,6 @@ func (t *tree) promoteWhenReady(ctx context.Context, args []string, opts promote
 		r := (*pb.MemberListResponse)(resp)
 		return t.print(t.memberResult(result{json: r, proto: r, simple: changed(member.GetID(), "promoted in", r.GetHeader())}, r.GetHeader(), nil, r.GetMembers()))
 	})
-}
-
-func (t *tree) tellPromotion() func(health.Promotion) {
-	last := ""
-	return func(p health.Promotion) {
-		text := "waiting for the learner to be started"
-		if p.Started {
-			text = fmt.Sprintf("the learner is %d entries behind", p.Behind)
-		}
-		if text != last {
-			t.Note("%s", text)
-		}
-		last = text
-	}
 }
 
 // changed is the sentence about a member that was changed.
