@@ -190,11 +190,11 @@ func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, p
 			return nil, err
 		}
 	}
-	// Only the stream is bounded: an upload from a stage may take longer.
-	bounded, stop := context.WithTimeoutCause(ctx, opts.MaxDuration, ErrTooLong)
-	defer stop()
-	streamCtx, cancel := context.WithCancelCause(bounded)
+	// Only the stream is bounded: an upload from a stage may take longer. No
+	// deadline is sent to the member, which would end the stream in its own words.
+	streamCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer time.AfterFunc(opts.MaxDuration, func() { cancel(ErrTooLong) }).Stop()
 	opening := time.AfterFunc(opts.StallTimeout, func() { cancel(ErrStalled) })
 	recv, err := c.open(streamCtx)
 	opening.Stop()

@@ -43,7 +43,7 @@ func (d *download) Read(p []byte) (int, error) {
 		if n > 0 {
 			d.since = time.Time{}
 		}
-		if err == nil || d.off >= d.info.Size && err == io.EOF { //nolint:errorlint // the bare EOF is the end
+		if err == nil || d.off >= d.info.Size && err == io.EOF { // the bare EOF is the end
 			return n, err
 		}
 		if n > 0 { // what breaks shows at the next read
