@@ -210,8 +210,8 @@ func TestAStatusOfEveryIntegrity(t *testing.T) {
 		"E09: no hash":                 {bytes: bare, want: snapshot.Unknown},
 		"no hash, but a manifest":      {bytes: bare, manifest: `{"snapshotSHA256":"b72d3341d40721b49c42bc46890b738e35e0b9fc44a57aff973a1918531be0b4"}`, want: snapshot.Proven},
 		"no hash, and a manifest's":    {bytes: bare, manifest: `{"snapshotSHA256":"00"}`, want: snapshot.Broken},
-		"no hash, and a broken page":   {bytes: zeroPage(bare, 40), want: snapshot.Broken},
-		"E17: a leaf page of nothing":  {bytes: zeroPage(good, 40), want: snapshot.Broken},
+		"no hash, and a broken page":   {bytes: zeroPage(bare), want: snapshot.Broken},
+		"E17: a leaf page of nothing":  {bytes: zeroPage(good), want: snapshot.Broken},
 		"a changed page":               {bytes: flip(good, 40*4096+200), want: snapshot.Broken},
 		"a manifest that is no reader": {bytes: bare, manifest: `{`, want: snapshot.Unknown},
 	} {

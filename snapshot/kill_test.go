@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	case barePipe:
 		os.Exit(runBarePipe())
 	case restoreVictim:
-		os.Exit(runRestoreVictim())
+		runRestoreVictim()
+		os.Exit(1)
 	default:
 		os.Exit(victim())
 	}

@@ -66,7 +66,7 @@ func TestE19VerifyHashesDecodesAndRestores(t *testing.T) {
 		"a whole one, down to the drill":        {good, snapshot.LevelRestored, snapshot.ResultOK, ""},
 		"another hash":                          {flip(good, 120_000), "", snapshot.ResultBad, "SHA-256"},
 		"a broken structure under a right hash": {seal(malformed), "", snapshot.ResultBad, "page 40"},
-		"a zeroed page under a right hash":      {seal(zeroPage(good, 40)), "", snapshot.ResultBad, "page 40"},
+		"a zeroed page under a right hash":      {seal(zeroPage(good)), "", snapshot.ResultBad, "page 40"},
 		"a revision that cannot be decoded":     {seal(undecodable(good)), "", snapshot.ResultBad, "cannot be decoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
