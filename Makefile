@@ -67,6 +67,7 @@ gen-check: ## fail where generated docs and completions are out of date
 cross: ## vet for the other systems that releases are built for
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=linux GOARCH=s390x CGO_ENABLED=0 $(GO) build -trimpath -o /dev/null ./cmd/etcdkit
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what the program uses

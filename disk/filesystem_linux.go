@@ -35,8 +35,9 @@ func StatFilesystem(dir string) (Filesystem, error) {
 		return Filesystem{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	fs := Filesystem{
-		Type:      magicName(st.Type),
-		FreeBytes: int64(st.Bavail) * st.Bsize, TotalBytes: int64(st.Blocks) * st.Bsize, //nolint:unconvert // not int64 everywhere
+		Type:       magicName(int64(st.Type)),          //nolint:unconvert // uint32 on s390x
+		FreeBytes:  int64(st.Bavail) * int64(st.Bsize), //nolint:unconvert // the same
+		TotalBytes: int64(st.Blocks) * int64(st.Bsize), //nolint:unconvert // the same
 	}
 	// All below comes from /proc and /sys, which a container may hide.
 	m, ok := mountOf("self", int(f.Fd()))
