@@ -18,16 +18,8 @@ import (
 // and waits until it writes.
 func startDiskCheck(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	etcdkit := filepath.Join(t.TempDir(), "etcdkit")
-	if err := os.Symlink(self, etcdkit); err != nil {
-		t.Fatal(err)
-	}
 	args = append([]string{"disk", "check", dir, "--force", "--rounds", "100"}, args...)
-	cmd := exec.Command(etcdkit, args...)
+	cmd := exec.Command(installed(t, t.TempDir()), args...)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -150,13 +150,8 @@ func newGuideShell(t *testing.T, cluster *embedded.Cluster) *guideShell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(os.Symlink(self, filepath.Join(dir, "etcdkit")),
-		os.WriteFile(filepath.Join(dir, "key.txt"), []byte(identity.String()+"\n"), 0o600))
-	if err != nil {
+	installed(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "key.txt"), []byte(identity.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	sh := &guideShell{dir: dir, recipient: identity.Recipient().String(), env: []string{

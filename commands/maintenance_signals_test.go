@@ -144,20 +144,6 @@ func (r *interrupted) wasEndedAtAll(t *testing.T) {
 	}
 }
 
-// installed is the test binary under etcdkit's name.
-func installed(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	etcdkit := filepath.Join(t.TempDir(), "etcdkit")
-	if err := os.Symlink(self, etcdkit); err != nil {
-		t.Fatal(err)
-	}
-	return etcdkit
-}
-
 // The terminal hangs up, or the client is killed, at each step of alarm
 // recover in turn, and it is run again. Once disarmed there is no alarm any
 // more, so that the last step needs an alarm of its own.
@@ -172,7 +158,7 @@ func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
 						break
 					}
 				}
-				r := &interrupted{etcdkit: installed(t), state: t.TempDir(), end: end, steps: steps}
+				r := &interrupted{etcdkit: installed(t, t.TempDir()), state: t.TempDir(), end: end, steps: steps}
 				r.untilDone(t, "alarm", "recover", "--keep", "1", "--endpoints", cluster.Members[0].Endpoint())
 				r.wasEndedAtAll(t)
 				if _, err := client.Put(t.Context(), "after", "the recovery"); err != nil {
@@ -202,7 +188,7 @@ func TestMemberReplaceGoesOnAfterAnEndAtEachStep(t *testing.T) {
 				}
 				peer, clients := "http://"+freePort(t), "http://"+freePort(t)
 				started := false
-				r := &interrupted{etcdkit: installed(t), state: t.TempDir(), end: end, steps: []string{"remove", "add", "promote"}}
+				r := &interrupted{etcdkit: installed(t, t.TempDir()), state: t.TempDir(), end: end, steps: []string{"remove", "add", "promote"}}
 				r.onLine = func(line string) {
 					if initial, ok := strings.CutPrefix(line, "--initial-cluster "); ok && !started {
 						started = true

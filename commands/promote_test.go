@@ -21,7 +21,7 @@ func TestE67MemberPromoteWaits(t *testing.T) {
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Flags: []string{"--snapshot-count=100"}})
 	client := etcdtest.Client(t, servers.Endpoints()...)
 	etcdtest.Fill(t, client, "data/", 20_000, 2<<10)
-	etcdkit, state := installed(t), t.TempDir()
+	etcdkit, state := installed(t, t.TempDir()), t.TempDir()
 	run := func(onLine func(string), args ...string) (code int, lines []string) {
 		t.Helper()
 		cmd := exec.Command(etcdkit, append(args, "--endpoints", servers.Members[0].Endpoint)...)

@@ -31,6 +31,21 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run})
 }
 
+// installed puts the test binary into dir under etcdkit's name, for tests that
+// start it as a process of its own.
+func installed(t *testing.T, dir string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcdkit := filepath.Join(dir, "etcdkit")
+	if err := os.Symlink(self, etcdkit); err != nil {
+		t.Fatal(err)
+	}
+	return etcdkit
+}
+
 // TestScripts runs the command lines of testdata/script. Each script has its
 // own one-member cluster at $ENDPOINT when it asks for one with a first line
 // "# cluster".

@@ -79,13 +79,7 @@ func TestShellsComplete(t *testing.T) {
 func shellEnv(t *testing.T, endpoint, repo string) []string {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "etcdkit")); err != nil {
-		t.Fatal(err)
-	}
+	installed(t, dir)
 	config := filepath.Join(dir, "config.yaml")
 	text := "contexts: {lab: {endpoints: " + endpoint + "}}\nrepositories: {main: {url: " + repo + "}}\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {

@@ -17,9 +17,6 @@ const (
 	upstreamPrefix = "ETCDCTL_"
 )
 
-// Variable returns the name of flag's own variable.
-func Variable(flag string) string { return nativePrefix + suffix(flag) }
-
 func suffix(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
 // Fill sets the flags of fs that were not typed: from their variables, then

@@ -19,13 +19,13 @@ type DB struct {
 	size   int64 // bytes of the database, without trailer
 	file   int64 // bytes of the file
 	meta   meta
-	metaAt int64 // where it stands
-	damage []*Damage
+	metaAt int64     // where it stands
+	damage []*Damage // what Open worked around: one broken meta page, or an end that is missing
 }
 
 // Open reads the meta pages of the size bytes that r serves. It fails where
 // the file is no database (ErrNotDatabase) or no meta page can be used
-// (ErrDamaged). What it can work around is in DB.Damage.
+// (ErrDamaged). What it can work around, a Scan tells first.
 func Open(r io.ReaderAt, size int64) (*DB, error) {
 	db := &DB{r: r, size: size, file: size}
 	if db.HasTrailer() {
@@ -47,17 +47,6 @@ func (db *DB) Size() int64 { return db.size }
 
 // PageSize returns the size of a page in bytes.
 func (db *DB) PageSize() int { return int(db.meta.pageSize) }
-
-// Pages returns the number of pages in use or free for use; a database in a
-// data directory may have room after the last of them.
-func (db *DB) Pages() uint64 { return db.meta.pages }
-
-// TxID returns the number of the last transaction that the file holds.
-func (db *DB) TxID() uint64 { return db.meta.txid }
-
-// Damage returns what Open found wrong and worked around: one broken meta
-// page, or an end that is missing.
-func (db *DB) Damage() []*Damage { return db.damage }
 
 // Refresh reads the meta pages again and reports whether a member changed the
 // file since they were read last. The file may have grown to size.

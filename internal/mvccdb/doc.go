@@ -6,7 +6,6 @@
 // Open takes an io.ReaderAt and the file's size and reads the two meta pages:
 //
 //	db, err := mvccdb.Open(file, size) // an error: no database, or none that can be read at all
-//	db.Damage()                        // what Open found wrong and could work around
 //
 // What is wrong with a file is a *Damage, which says what and where, and
 // matches ErrDamaged. ErrNotDatabase is what something else gets.
@@ -28,9 +27,9 @@
 // Options.Damage decides whether the scan goes on after damage.
 //
 // Built on Scan are Check (everything about a file in one pass: structure,
-// every revision decoded, HashKV, etcdutl's hash, counts, trailer), HashKV,
-// and Each (one small bucket). State decodes the small buckets. Keys is a
-// compact table of every key's last revision, 16 bytes a key.
+// every revision decoded, HashKV, etcdutl's hash, counts, trailer) and HashKV.
+// State decodes the small buckets. Keys is a compact table of every key's last
+// revision, 16 bytes a key.
 //
 // Pages that no tree reaches keep old data until they are used again. A full
 // scan marks what is reachable in Options.Reached; Unreachable then lists the

@@ -62,9 +62,6 @@ func Start(t testing.TB, c Command) *Process {
 	return p
 }
 
-// Pid returns the process's id.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
-
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

@@ -108,15 +108,6 @@ func (p *Terminal) Wait(want string) {
 	}
 }
 
-// End waits for the program's end and returns all that it showed.
-func (p *Terminal) End() string {
-	p.t.Helper()
-	if !p.wait(func() bool { return p.done }) {
-		p.t.Fatalf("the program has not ended:\n%s", p.Text())
-	}
-	return p.Text()
-}
-
 func (p *Terminal) wait(until func() bool) bool {
 	deadline := time.Now().Add(patience)
 	wake := time.AfterFunc(patience, p.news.Broadcast)

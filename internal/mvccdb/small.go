@@ -6,24 +6,19 @@ import (
 	"slices"
 )
 
-// Each calls fn for every element of one bucket, in key order. A bucket that
-// the file does not have is empty. fn may keep what it gets. Damage of the
-// file beside that bucket is of no concern here.
-func (db *DB) Each(ctx context.Context, bucket string, fn func(Element) error) error {
-	return db.small(ctx, []string{bucket}, func(_ string, e Element) error { return fn(e) })
-}
-
 // elements are copied from a batch.
 type elements struct {
 	bucket string
 	list   []Element
 }
 
-// small reads small buckets.
+// small calls fn for every element of small buckets, in key order. One that
+// the file does not have is empty. fn may keep what it gets. Damage of the file
+// beside those buckets is of no concern here.
 func (db *DB) small(ctx context.Context, buckets []string, fn func(bucket string, e Element) error) error {
 	opts := Options{Buckets: buckets, Workers: 1, Damage: func(d *Damage) error {
 		if d.Page <= 1 || d.Page == NoPage || (d.Bucket != "" && !slices.Contains(buckets, d.Bucket)) {
-			return nil // of the file, told by DB.Damage, or of another bucket
+			return nil // of the file, or of another bucket
 		}
 		return d
 	}}
