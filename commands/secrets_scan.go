@@ -83,8 +83,14 @@ place could not be read, and nothing was found.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error { return runSecretsScan(ctx, a, f, args) }),
 	}
-	f.bindS3(cmd, "")
+	f.bind(cmd)
 	cmd.ValidArgsFunction = f.complete(a)
+	return app.Formats(cmd, append(output.Standard(), formatSARIF)...)
+}
+
+// bind adds the flags to cmd.
+func (f *secretsFlags) bind(cmd *cobra.Command) {
+	f.bindS3(cmd, "")
 	f.bindIdentity()
 	fs := cmd.Flags()
 	fs.StringVar(&f.scratch, "scratch", "", "folder for the decoded copy of a backup, removed at the end (default the system's for temporary files)")
@@ -100,7 +106,6 @@ place could not be read, and nothing was found.`,
 	fs.BoolVar(&f.detect, "detect", false, "look for what looks like credentials in other objects in clear, and in Helm releases")
 	completeList(cmd, "place", secrets.Places())
 	completeList(cmd, "fail-on", secrets.Conditions())
-	return app.Formats(cmd, append(output.Standard(), formatSARIF)...)
 }
 
 // completeList makes shells complete a flag's values.

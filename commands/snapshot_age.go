@@ -43,12 +43,7 @@ be young enough.`,
 			if age == nil {
 				return unreachable(err)
 			}
-			switch {
-			case errors.Is(err, snapshot.ErrTooOld):
-				err = cli.Verdict(err)
-			case errors.Is(err, snapshot.ErrClock):
-				err = cli.CannotTell(hint.With(err, "set the clocks by NTP, then take a new backup"))
-			}
+			err = judgeAge(err)
 			for _, note := range age.Notes {
 				a.Warn("%s", note)
 			}
@@ -67,6 +62,17 @@ be young enough.`,
 	fs.StringVar(&cluster, "cluster-id", "", "look only at backups of this cluster (16 hex digits)")
 	fs.StringVar(&metricsFile, "metrics-file", "", "write the ages for Prometheus' textfile collector")
 	return cmd
+}
+
+// judgeAge turns the verdict on an age into an exit code.
+func judgeAge(err error) error {
+	switch {
+	case errors.Is(err, snapshot.ErrTooOld):
+		return cli.Verdict(err)
+	case errors.Is(err, snapshot.ErrClock):
+		return cli.CannotTell(hint.With(err, "set the clocks by NTP, then take a new backup"))
+	}
+	return err
 }
 
 func ageMetrics(f *snapshot.Freshness) []metricsfile.Gauge {

@@ -22,6 +22,13 @@ func nextSteps(r *Report) []Step {
 	if len(r.Credentials) > 0 {
 		steps = append(steps, Step{Why: "look at what seems to be a credential outside of Secrets: move it to a Secret, and change it"})
 	}
+	steps = append(steps, removalSteps(r)...)
+	return append(steps, keySteps(r)...)
+}
+
+// removalSteps tell how what was in clear goes from the places behind a read.
+func removalSteps(r *Report) []Step {
+	var steps []Step
 	live := len(inState(r, Live, Plain)) > 0
 	history := live || len(inState(r, History, Plain)) > 0
 	free := history || len(inState(r, Free, Plain)) > 0
@@ -52,11 +59,19 @@ func nextSteps(r *Report) []Step {
 			Step{Why: "treat what was in clear as read: change those credentials"},
 		)
 	}
+	return steps
+}
+
+// keySteps name the keys in use that the API server does not have.
+func keySteps(r *Report) []Step {
+	if !configured(r) {
+		return nil
+	}
+	var steps []Step
 	for _, k := range r.Keys {
-		if k.Configured || len(r.Keys) == 0 || !configured(r) {
-			continue
+		if !k.Configured {
+			steps = append(steps, Step{Why: fmt.Sprintf("key %s of %s is in use and not in the configuration: the API server cannot read what it encrypts", quoted(k.Key), k.Provider)})
 		}
-		steps = append(steps, Step{Why: fmt.Sprintf("key %s of %s is in use and not in the configuration: the API server cannot read what it encrypts", quoted(k.Key), k.Provider)})
 	}
 	return steps
 }
