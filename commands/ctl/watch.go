@@ -29,8 +29,8 @@ last three quoted as in Go. When it fails, the watch ends with its exit code.
 With --interactive each line of standard input is a watch of its own ("watch [flags]
 key [range_end] [-- command]") or "progress".
 
-Exit codes: 1 failed, also when the revision was compacted; 2 wrong usage; 130, 143
-ended by a signal; the command's.`
+Exit codes: 1 failed, also when the revision was compacted; 2 wrong usage; 129, 130,
+143 ended by a signal; the command's.`
 
 func newWatchCmd(t *tree) *cobra.Command {
 	var opts watchOptions
