@@ -35,10 +35,10 @@ func completeLive(a *app.App, root *cobra.Command) {
 		completeArg(a, at(root, path...), members)
 	}
 	if cmd := at(root, "defrag-all"); cmd != nil {
-		register(cmd, "members", liveCompletion(a, members))
+		app.Complete(cmd, "members", liveCompletion(a, members))
 	}
-	register(root, "endpoints", liveCompletion(a, endpoints))
-	register(root, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	app.Complete(root, "endpoints", liveCompletion(a, endpoints))
+	app.Complete(root, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if err := a.Global.Fill(cmd.Flags(), a.Env); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -57,12 +57,6 @@ func completeArg(a *app.App, cmd *cobra.Command, question ask) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return live(cmd, args, typed)
-	}
-}
-
-func register(root *cobra.Command, flag string, fn cobra.CompletionFunc) {
-	if err := root.RegisterFlagCompletionFunc(flag, fn); err != nil {
-		panic(err) // a flag that does not exist: wrong code, seen by every test
 	}
 }
 

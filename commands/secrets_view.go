@@ -118,7 +118,7 @@ func printUnopened(w io.Writer, r *secrets.Report, limit int) {
 		fmt.Fprintf(w, "\n%d values open, %d do not\n", r.Opened, closed)
 	}
 	for _, u := range r.Unopened[:shownOf(len(r.Unopened), limit)] {
-		fmt.Fprintf(w, "  %-8s %s  %s\n", u.Place, printable(u.EtcdKey), u.Reason)
+		fmt.Fprintf(w, "  %-8s %s  %s\n", u.Place, printable(u.EtcdKey), printable(u.Reason))
 	}
 	printRest(w, closed, limit)
 }

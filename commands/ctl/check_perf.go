@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/pkg/v3/report"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/load"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -53,7 +54,7 @@ func newCheckPerfCmd(t *tree) *cobra.Command {
 	} else {
 		opts.duration = perfDuration
 	}
-	completeFlag(cmd, "load", "small", "medium", "large", "xLarge")
+	app.CompleteValues(cmd, "load", "small", "medium", "large", "xLarge")
 	return t.offer(cmd)
 }
 

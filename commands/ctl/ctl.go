@@ -50,7 +50,7 @@ func New(env *cli.Env, line []string) (*cobra.Command, func(error) int) {
 	root.SetIn(env.In)
 	global := root.PersistentFlags()
 	t.Global.Bind(global, t.Dialect)
-	completeFlag(root, "write-out", upstreamFormats()...)
+	app.CompleteValues(root, "write-out", upstreamFormats()...)
 	root.AddGroup(Groups()...)
 	root.CompletionOptions.DisableDefaultCmd = true // it has its own
 	app.Grow(root, branches(t), line)
@@ -114,14 +114,4 @@ func branches(t *tree) []app.Branch {
 		})
 	}
 	return all
-}
-
-// completeFlag makes shells complete the values of a flag.
-func completeFlag(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return values, cobra.ShellCompDirectiveDefault
-	})
-	if err != nil {
-		panic(err) // a flag that does not exist: wrong code, seen by every test
-	}
 }

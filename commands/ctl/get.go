@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -59,9 +60,9 @@ func getCmd(t *tree) (*cobra.Command, *getOptions) {
 		GroupID: groupKV,
 	}
 	opts.bind(cmd.Flags())
-	completeFlag(cmd, "consistency", "l", "s")
-	completeFlag(cmd, "order", "ASCEND", "DESCEND")
-	completeFlag(cmd, "sort-by", "CREATE", "KEY", "MODIFY", "VALUE", "VERSION")
+	app.CompleteValues(cmd, "consistency", "l", "s")
+	app.CompleteValues(cmd, "order", "ASCEND", "DESCEND")
+	app.CompleteValues(cmd, "sort-by", "CREATE", "KEY", "MODIFY", "VALUE", "VERSION")
 	return cmd, opts
 }
 

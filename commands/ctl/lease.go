@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,7 +26,11 @@ func newLeaseCmd(t *tree) *cobra.Command {
 func (t *tree) leaseCmd(cmd *cobra.Command, run func(context.Context, []string) error) *cobra.Command {
 	cmd.RunE = t.run(run)
 	if !t.upstream() {
-		cmd.Long += "\n\nExit codes: 0 done; 1 failed, also when there is no such lease; 2 wrong usage."
+		failed := "1 failed"
+		if strings.Contains(cmd.Use, "<leaseID>") {
+			failed += ", also when there is no such lease"
+		}
+		cmd.Long += "\n\nExit codes: 0 done; " + failed + "; 2 wrong usage."
 	}
 	return t.offer(cmd, output.Fields, output.Protobuf)
 }

@@ -22,8 +22,8 @@ func newDefragCmd(t *tree) *cobra.Command {
 		RunE: t.run(func(ctx context.Context, _ []string) error { return runDefrag(ctx, t, dir) }),
 	}
 	cmd.Flags().StringVar(&dir, "data-dir", "", "Required. Defragments a data directory not in use by etcd.")
-	must(cmd.MarkFlagRequired("data-dir"))
-	must(cmd.MarkFlagDirname("data-dir"))
+	app.Must(cmd.MarkFlagRequired("data-dir"))
+	app.Must(cmd.MarkFlagDirname("data-dir"))
 	return cmd
 }
 
@@ -33,7 +33,7 @@ func WithDataDir(a *app.App, cmd *cobra.Command) {
 	t := &tree{App: a}
 	var dir string
 	cmd.Flags().StringVar(&dir, "data-dir", "", "defragment this data directory, which no etcd uses, instead of members")
-	must(cmd.MarkFlagDirname("data-dir"))
+	app.Must(cmd.MarkFlagDirname("data-dir"))
 	t.bindTimeout(cmd.Flags())
 	members, offline := cmd.RunE, t.run(func(ctx context.Context, _ []string) error { return runDefrag(ctx, t, dir) })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

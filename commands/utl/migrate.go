@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -34,7 +35,7 @@ func newMigrateCmd(t *tree) *cobra.Command {
 	fs.StringVar(&o.dataDir, "data-dir", "", "Path to the etcd data dir")
 	fs.StringVar(&o.target, "target-version", "", `Target etcd version to migrate contents of data dir. Minimal value 3.5. Format "X.Y" for example 3.6.`)
 	t.require(cmd, "data-dir", "target-version")
-	must(cmd.MarkFlagDirname("data-dir"))
+	app.Must(cmd.MarkFlagDirname("data-dir"))
 	if t.upstream() { // natively it is one of the global flags
 		fs.BoolVar(&o.force, "force", false, "Ignore migration failure and forcefully override storage version. Not recommended.")
 	}

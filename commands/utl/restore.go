@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -68,8 +69,8 @@ func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
 		RunE:  t.run(func(ctx context.Context, args []string) error { return runRestore(ctx, t, sources, o, args) }),
 	}
 	o.bind(cmd.Flags())
-	must(cmd.MarkFlagDirname("data-dir"))
-	must(cmd.MarkFlagDirname("wal-dir"))
+	app.Must(cmd.MarkFlagDirname("data-dir"))
+	app.Must(cmd.MarkFlagDirname("wal-dir"))
 	if t.upstream() {
 		o.bindUpstream(cmd.Flags())
 		return cmd

@@ -162,20 +162,6 @@ func (t *tree) log() *zap.Logger {
 	return zap.New(zapcore.NewCore(enc, zapcore.AddSync(t.Err), zap.InfoLevel), zap.AddCaller())
 }
 
-// complete makes shells complete the values of a flag.
-func (t *tree) complete(cmd *cobra.Command, flag string, values ...string) {
-	must(cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return values, cobra.ShellCompDirectiveDefault
-	}))
-}
-
-// must panics where a flag does not exist: wrong code, seen by every test.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
 // require marks flags as required. Natively the command looks itself, because
 // cobra would look at what was typed alone.
 func (t *tree) require(cmd *cobra.Command, flags ...string) {
@@ -183,7 +169,7 @@ func (t *tree) require(cmd *cobra.Command, flags ...string) {
 		return
 	}
 	for _, f := range flags {
-		must(cmd.MarkFlagRequired(f))
+		app.Must(cmd.MarkFlagRequired(f))
 	}
 }
 

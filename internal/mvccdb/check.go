@@ -121,7 +121,7 @@ func (c *checker) scan(ctx context.Context) error {
 	// Damage in the small buckets' pages is found by the scan again; what
 	// they say is needed before.
 	state, err := c.db.State(ctx)
-	if _, damaged := err.(*Damage); err != nil && !damaged { //nolint:errorlint // Each returns it as it is
+	if _, damaged := err.(*Damage); err != nil && !damaged { //nolint:errorlint // small returns it as it is
 		return err
 	}
 	c.report.State = *state
