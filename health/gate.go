@@ -262,16 +262,16 @@ func (r *run) compact(ctx context.Context, facts Facts) (string, error) {
 	if rev <= 0 {
 		return "nothing to compact", nil
 	}
-	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.Status != nil && !m.Learner })
-	if i < 0 {
-		return "", fmt.Errorf("%w: no voter answers", ErrUnknown)
+	member, err := voter(facts)
+	if err != nil {
+		return "", err
 	}
-	client, err := r.tools.Operate(ctx, facts.Members[i].Endpoint)
+	client, err := r.tools.Operate(ctx, member.Endpoint)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = client.Close() }()
-	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound(facts.Members[i].Status.SizeBytes))
+	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound(member.Status.SizeBytes))
 	defer cancel()
 	err = Attended(running, client, r.opts.StallTimeout, func(ctx context.Context) error {
 		_, err := client.Compact(ctx, rev, clientv3.WithCompactPhysical())
