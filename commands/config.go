@@ -68,7 +68,8 @@ func settingsResult(a *app.App, settings []config.Setting) output.Result {
 	return output.Result{JSON: v, Table: table, Simple: func(w io.Writer) {
 		fmt.Fprintf(w, "configuration file: %s\n", orNone(v.File))
 		fmt.Fprintf(w, "context: %s\n\n", orNone(v.Context))
-		output.Columns(w, output.Result{Table: table})
+		header, rows := table()
+		output.Columns(w, header, rows)
 	}}
 }
 

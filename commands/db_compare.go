@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -79,17 +78,7 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func (v comparison) simple(w io.Writer) {
 	header, rows := v.table()
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	for _, row := range append([][]string{header}, rows...) {
-		for i, cell := range row {
-			if i > 0 {
-				fmt.Fprint(t, "\t")
-			}
-			fmt.Fprint(t, cell)
-		}
-		fmt.Fprintln(t)
-	}
-	_ = t.Flush()
+	output.Columns(w, header, rows)
 	if v.Best == "" {
 		fmt.Fprintln(w, "none of them can be recovered from")
 		return

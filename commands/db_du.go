@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -123,27 +122,27 @@ func (u useView) row() []string {
 }
 
 func (v usageView) simple(w io.Writer, limit int) {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tKEYS\tBYTES\tREVISIONS\tHISTORY")
+	var rows [][]string
 	section := func(title string, all []useView) {
 		if len(all) == 0 {
 			return
 		}
-		fmt.Fprintf(t, "%s\t\t\t\t\n", title)
+		rows = append(rows, []string{title, "", "", "", ""})
 		for i, u := range all {
 			if i == limit && limit > 0 {
-				fmt.Fprintf(t, "  and %d more\t\t\t\t\n", len(all)-limit)
+				rows = append(rows, []string{fmt.Sprintf("  and %d more", len(all)-limit), "", "", "", ""})
 				break
 			}
-			r := u.row()
-			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", r[0], r[1], r[2], r[3], r[4])
+			row := u.row()
+			row[0] = "  " + row[0]
+			rows = append(rows, row)
 		}
 	}
 	section("all", []useView{v.Total})
 	section("by prefix", v.Prefixes)
 	section("by resource", v.Resources)
 	section("by namespace", v.Namespaces)
-	_ = t.Flush()
+	output.Columns(w, []string{"name", "keys", "bytes", "revisions", "history"}, rows)
 	keyLines(w, "largest keys", v.Largest)
 	keyLines(w, "most revised keys", v.MostRevised)
 }
@@ -155,6 +154,6 @@ func keyLines(w io.Writer, title string, keys []keyUse) {
 		if !k.Live {
 			state = ", deleted"
 		}
-		fmt.Fprintf(w, "  %q: %s, %d revisions%s\n", k.Key, output.Bytes(k.Bytes), k.Revisions, state)
+		output.Text(w, 4, fmt.Sprintf("  %q: %s, %d revisions%s", k.Key, output.Bytes(k.Bytes), k.Revisions, state))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -31,23 +30,23 @@ func healthView(r health.Report) output.Result {
 
 func healthWords(w io.Writer, r health.Report) {
 	c := r.Cluster
-	fmt.Fprintf(w, "%s: ", strings.ToUpper(string(r.Verdict)))
-	if c.Voters == 0 {
-		fmt.Fprintln(w, "the members could not be seen")
-	} else {
-		fmt.Fprintf(w, "cluster %s, %d of %d voters answer, quorum is %d, %d more may fail\n", c.IDHex, c.Answering, c.Voters, c.Quorum, c.CanLose)
+	seen := "the members could not be seen"
+	if c.Voters > 0 {
+		seen = fmt.Sprintf("cluster %s, %d of %d voters answer, quorum is %d, %d more may fail", c.IDHex, c.Answering, c.Voters, c.Quorum, c.CanLose)
 	}
+	output.Text(w, 0, strings.ToUpper(string(r.Verdict))+": "+seen)
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "\n%-8s %s\n         next: %s\n", p.Severity, strings.TrimPrefix(p.Member+": "+p.Evidence, ": "), p.Next)
+		fmt.Fprintln(w)
+		output.Text(w, 9, fmt.Sprintf("%-8s %s", p.Severity, strings.TrimPrefix(p.Member+": "+p.Evidence, ": ")))
+		output.Text(w, 15, "         next: "+p.Next)
 	}
 	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "MEMBER\tENDPOINT\tVERSION\tROLE\tDB SIZE\tIN USE\tQUOTA USED\tREADS\tLAG\tFSYNC P99\tCOMMIT P99")
+	var rows [][]string
 	for _, m := range r.Members {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Label(), m.Endpoint, version(m), role(r, m),
-			size(m), inUse(m), quotaUsed(m), reads(m), lag(m), fsync(m), commit(m))
+		rows = append(rows, []string{m.Label(), m.Endpoint, version(m), role(r, m),
+			size(m), inUse(m), quotaUsed(m), reads(m), lag(m), fsync(m), commit(m)})
 	}
-	_ = tw.Flush()
+	output.Columns(w, []string{"member", "endpoint", "version", "role", "db size", "in use", "quota used", "reads", "lag", "fsync p99", "commit p99"}, rows)
 	if h := c.Hash; h != nil {
 		fmt.Fprintf(w, "\nhashes: %s at revision %d\n", h.Result, h.Revision)
 	}
@@ -59,7 +58,7 @@ func healthWords(w io.Writer, r health.Report) {
 		if g.Required {
 			required = " (required)"
 		}
-		fmt.Fprintf(w, "  %s%s: %s\n", strings.TrimPrefix(g.Member+": "+string(g.Check), ": "), required, g.Reason)
+		output.Text(w, 4, fmt.Sprintf("  %s%s: %s", strings.TrimPrefix(g.Member+": "+string(g.Check), ": "), required, g.Reason))
 	}
 }
 

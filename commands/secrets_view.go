@@ -19,7 +19,8 @@ func printSecrets(w io.Writer, r *secrets.Report, limit int) {
 	if len(r.Summary) == 0 {
 		fmt.Fprintln(w, "nothing of what is looked at is stored here")
 	} else {
-		output.Columns(w, output.Result{Table: func() ([]string, [][]string) { return secretsTable(r) }})
+		header, rows := secretsTable(r)
+		output.Columns(w, header, rows)
 	}
 	for _, state := range secrets.States() {
 		printFindings(w, r, state, limit)

@@ -65,7 +65,8 @@ func listResult(all []*snapshot.Backup) output.Result {
 				fmt.Fprintln(w, "no backups")
 				return
 			}
-			output.Columns(w, output.Result{Table: func() ([]string, [][]string) { return listTable(all) }})
+			header, rows := listTable(all)
+			output.Columns(w, header, rows)
 		},
 		Table: func() ([]string, [][]string) { return listTable(all) },
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -149,7 +150,16 @@ func (a *App) Timeout(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Print shows a result on standard output in the format asked for.
-func (a *App) Print(r output.Result) error { return a.Format.Print(a.Out, r) }
+func (a *App) Print(r output.Result) error { return a.PrintTo(a.Out, r) }
+
+// PrintTo shows a result on w, which leads to standard output, in the format
+// asked for.
+func (a *App) PrintTo(w io.Writer, r output.Result) error {
+	if a.Dialect.FitsTables() {
+		w = output.Screen(w, a.Width)
+	}
+	return a.Format.Print(w, r)
+}
 
 // Note tells the user something on standard error that is not an error.
 func (a *App) Note(format string, args ...any) {

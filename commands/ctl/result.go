@@ -47,7 +47,7 @@ func (t *tree) printTo(w io.Writer, r result) error {
 		}
 		native.JSON = withIDs
 	}
-	return t.Format.Print(w, native)
+	return t.PrintTo(w, native)
 }
 
 // printUpstream writes the very bytes of etcdctl. A form that is missing is an

@@ -84,3 +84,22 @@ func TestGetenvTakesTheLastAndEmptyIsUnset(t *testing.T) {
 		t.Errorf("got %q, %q, %q", a, b, c)
 	}
 }
+
+func TestColorIsForTerminalsThatWantIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env  cli.Env
+		want bool
+	}{
+		"a terminal":                      {cli.Env{OutTTY: true}, true},
+		"a pipe":                          {cli.Env{}, false},
+		"a terminal and NO_COLOR":         {cli.Env{OutTTY: true, Environ: []string{"NO_COLOR=1"}}, false},
+		"NO_COLOR set to nothing":         {cli.Env{OutTTY: true, Environ: []string{"NO_COLOR="}}, true},
+		"a terminal that knows no colour": {cli.Env{OutTTY: true, Environ: []string{"TERM=dumb"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.env.Color(); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

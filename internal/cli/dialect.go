@@ -35,6 +35,10 @@ func (d Dialect) PausesBeforeRangeDelete() bool { return d == Upstream }
 // for. Upstream gives it a vote, which can cost quorum.
 func (d Dialect) AddsLearners() bool { return d == Native }
 
+// FitsTables reports whether a table is made to fit a terminal that is narrower
+// than it.
+func (d Dialect) FitsTables() bool { return d == Native }
+
 // CleansUp reports whether a check takes back all that it wrote, its history and
 // the space in the files too. Upstream leaves them unless told.
 func (d Dialect) CleansUp() bool { return d == Native }

@@ -72,12 +72,10 @@ func (f Format) Print(w io.Writer, r Result) error {
 	case f == Simple && r.Simple != nil:
 		r.Simple(out)
 	case f == Simple && r.Table != nil:
-		Columns(out, r)
-	case f == Table && r.Table != nil:
 		header, rows := r.Table()
-		if err := Box(out, header, rows); err != nil {
-			return err
-		}
+		Columns(out, header, rows)
+	case f == Table && r.Table != nil:
+		return printTable(out, r)
 	case f == Table && r.Simple != nil:
 		r.Simple(out)
 	case f == Fields && r.Fields != nil:
@@ -91,6 +89,20 @@ func (f Format) Print(w io.Writer, r Result) error {
 		return err
 	default:
 		return &MissingError{f}
+	}
+	return out.err
+}
+
+// printTable draws the box, or plain columns where the terminal has no room for
+// a box.
+func printTable(out *sticky, r Result) error {
+	header, rows := r.Table()
+	if room := roomOf(out); room == 0 || boxWidth(header, rows) <= room {
+		if err := Box(out, header, rows); err != nil {
+			return err
+		}
+	} else {
+		Columns(out, header, rows)
 	}
 	return out.err
 }

@@ -108,6 +108,15 @@ func (p *Terminal) Wait(want string) {
 	}
 }
 
+// End waits for the program's end and returns all that it showed.
+func (p *Terminal) End() string {
+	p.t.Helper()
+	if !p.wait(func() bool { return p.done }) {
+		p.t.Fatalf("the program has not ended:\n%s", p.Text())
+	}
+	return p.Text()
+}
+
 func (p *Terminal) wait(until func() bool) bool {
 	deadline := time.Now().Add(patience)
 	wake := time.AfterFunc(patience, p.news.Broadcast)
@@ -123,10 +132,15 @@ func (p *Terminal) wait(until func() bool) bool {
 	return true
 }
 
-// Text returns what was shown so far, without colours and movements.
-func (p *Terminal) Text() string {
+// Raw returns what was shown so far, byte for byte.
+func (p *Terminal) Raw() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	plain := regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07`).ReplaceAllString(p.text.String(), "")
+	return p.text.String()
+}
+
+// Text returns what was shown so far, without colours and movements.
+func (p *Terminal) Text() string {
+	plain := regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07`).ReplaceAllString(p.Raw(), "")
 	return strings.ReplaceAll(plain, "\r\n", "\n")
 }
