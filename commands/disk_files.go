@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/etcdkit/etcdkit/disk"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
 // old reads the report to compare with, nil if there is none.
@@ -28,11 +28,8 @@ func (f diskFlags) old() (*disk.Report, error) {
 	return old, nil
 }
 
-// page is an HTML page that appears under its name when it is whole.
-type page struct {
-	file *os.File
-	path string
-}
+// page is an HTML page on its way; nil is none.
+type page struct{ *wholefile.File }
 
 // page opens the page before anything is measured, so that a wrong path is
 // told at once. Without --report it is nil.
@@ -40,23 +37,25 @@ func (f diskFlags) page() (*page, error) {
 	if f.report == "" {
 		return nil, nil
 	}
-	file, err := os.CreateTemp(filepath.Dir(f.report), "."+filepath.Base(f.report)+".*")
+	file, err := wholefile.Create(f.report)
 	if err != nil {
 		return nil, fmt.Errorf("--report: %w", err)
 	}
-	return &page{file: file, path: f.report}, nil
+	return &page{file}, nil
 }
 
 func (p *page) write(r *disk.Report) error {
 	if p == nil {
 		return nil
 	}
-	err := errors.Join(r.WriteHTML(p.file), p.file.Close())
-	if err == nil {
-		err = os.Rename(p.file.Name(), p.path)
+	err := r.WriteHTML(p)
+	if err != nil {
+		err = errors.Join(err, p.Discard())
+	} else {
+		err = p.Keep()
 	}
 	if err != nil {
-		return fmt.Errorf("--report: %w", errors.Join(err, os.Remove(p.file.Name())))
+		return fmt.Errorf("--report: %w", err)
 	}
 	return nil
 }
@@ -66,5 +65,5 @@ func (p *page) discard() error {
 	if p == nil {
 		return nil
 	}
-	return errors.Join(p.file.Close(), os.Remove(p.file.Name()))
+	return p.Discard()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
+	"github.com/etcdkit/etcdkit/internal/metricsfile"
 )
 
 // healthOptions are the flags of health.
@@ -92,7 +93,7 @@ func checkHealth(ctx context.Context, a *app.App, doors health.Doors, endpoints 
 		return context.Cause(ctx)
 	}
 	if opts.metricsFile != "" {
-		err = errors.Join(err, writeHealthMetrics(opts.metricsFile, report))
+		err = errors.Join(err, metricsfile.Write(opts.metricsFile, healthMetrics(report)))
 	}
 	// The report is shown even when it is bad news.
 	return errors.Join(a.Print(healthView(report)), app.Judged(err))

@@ -3,11 +3,10 @@ package commands
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/etcdkit/etcdkit/health"
+	"github.com/etcdkit/etcdkit/internal/metricsfile"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -164,14 +163,17 @@ func percentile(t *health.Timing) string {
 	}
 }
 
-// writeHealthMetrics replaces the file at once, for a collector may be reading.
-func writeHealthMetrics(path string, r health.Report) error {
-	var b strings.Builder
-	fmt.Fprint(&b, "# HELP etcdkit_health_verdict Whether this is the cluster's verdict.\n# TYPE etcdkit_health_verdict gauge\n")
+// healthMetrics are the gauges of a report.
+func healthMetrics(r health.Report) []metricsfile.Gauge {
+	verdicts := metricsfile.Gauge{Name: "etcdkit_health_verdict", Help: "Whether this is the cluster's verdict."}
 	for _, v := range []health.Verdict{health.Healthy, health.Degraded, health.Unhealthy, health.Unknown} {
-		fmt.Fprintf(&b, "etcdkit_health_verdict{verdict=%q} %d\n", v, map[bool]int{true: 1}[r.Verdict == v])
+		is := 0.0
+		if r.Verdict == v {
+			is = 1
+		}
+		verdicts.Samples = append(verdicts.Samples, metricsfile.Sample{Labels: map[string]string{"verdict": string(v)}, Value: is})
 	}
-	fmt.Fprint(&b, "# HELP etcdkit_health_problems Problems found, by severity.\n# TYPE etcdkit_health_problems gauge\n")
+	problems := metricsfile.Gauge{Name: "etcdkit_health_problems", Help: "Problems found, by severity."}
 	for _, s := range []health.Severity{health.Critical, health.Warning, health.Info} {
 		n := 0
 		for _, p := range r.Problems {
@@ -179,36 +181,11 @@ func writeHealthMetrics(path string, r health.Report) error {
 				n++
 			}
 		}
-		fmt.Fprintf(&b, "etcdkit_health_problems{severity=%q} %d\n", s, n)
+		problems.Samples = append(problems.Samples, metricsfile.Sample{Labels: map[string]string{"severity": string(s)}, Value: float64(n)})
 	}
-	fmt.Fprintf(&b, "# HELP etcdkit_health_can_lose Voters that may still fail.\n# TYPE etcdkit_health_can_lose gauge\netcdkit_health_can_lose %d\n", r.Cluster.CanLose)
-	fmt.Fprintf(&b, "# HELP etcdkit_health_checked_timestamp_seconds When the cluster was looked at.\n"+
-		"# TYPE etcdkit_health_checked_timestamp_seconds gauge\netcdkit_health_checked_timestamp_seconds %d\n", r.Time.Unix())
-	return replaceFile(path, b.String())
-}
-
-func replaceFile(path, text string) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write metrics file: %w", err)
+	return []metricsfile.Gauge{
+		verdicts, problems,
+		metricsfile.One("etcdkit_health_can_lose", "Voters that may still fail.", float64(r.Cluster.CanLose)),
+		metricsfile.One("etcdkit_health_checked_timestamp_seconds", "When the cluster was looked at.", float64(r.Time.Unix())),
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.WriteString(text)
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chmod(tmp.Name(), 0o644) // the collector is another user
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write metrics file: %w", err)
-	}
-	return nil
 }

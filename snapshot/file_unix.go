@@ -30,5 +30,3 @@ func freeSpace(dir string) (uint64, error) {
 	}
 	return uint64(st.Bavail) * uint64(st.Bsize), nil //nolint:unconvert // the types differ between systems
 }
-
-func fsyncDir(d *os.File) error { return d.Sync() }

@@ -32,6 +32,3 @@ func freeSpace(dir string) (uint64, error) {
 	err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
 	return free, err
 }
-
-// fsyncDir does nothing: Windows cannot sync a directory.
-func fsyncDir(*os.File) error { return nil }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -122,14 +121,4 @@ func joinEntries(cl *membership.RaftCluster) (entries []*raftpb.Entry, voters []
 		entries = append(entries, &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Term: &term, Index: &index, Data: change})
 	}
 	return entries, voters, nil
-}
-
-// syncDir makes the names in a directory last.
-func syncDir(dir string) (err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	return fsyncDir(d)
 }

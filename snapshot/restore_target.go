@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
 // Names inside a target directory.
@@ -213,7 +214,7 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 		back, err := t.place(m[0], m[1], now, opts.MoveAside)
 		undo = append(undo, back...)
 		if err == nil {
-			err = syncDir(filepath.Dir(m[1])) // a member must not last without its log
+			err = wholefile.SyncDir(filepath.Dir(m[1])) // a member must not last without its log
 			opts.Log.Debug(logPlaced, zap.String("path", m[1]))
 		}
 		if err != nil {
@@ -225,7 +226,7 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 	}
 	t.done = true
 	if t.created {
-		return syncDir(filepath.Dir(t.dir))
+		return wholefile.SyncDir(filepath.Dir(t.dir))
 	}
 	return nil
 }
@@ -281,7 +282,7 @@ func (t *stagedDir) chown(o Owner) error {
 // syncDirs makes the names of the built files last.
 func (t *stagedDir) syncDirs() error {
 	for _, dir := range []string{t.snapDir(), t.stagedWAL(), filepath.Join(t.stage, memberDir)} {
-		if err := syncDir(dir); err != nil {
+		if err := wholefile.SyncDir(dir); err != nil {
 			return err
 		}
 	}

@@ -10,12 +10,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
 // Gauge is a metric with one sample or more.
@@ -54,7 +55,7 @@ func Write(path string, gauges []Gauge, keep ...string) error {
 			return fmt.Errorf("write metrics file: %w", err)
 		}
 	}
-	if err := replace(path, text.Bytes()); err != nil {
+	if err := wholefile.Write(path, text.Bytes(), 0o644); err != nil { // the collector runs as another user
 		return fmt.Errorf("write metrics file: %w", err)
 	}
 	return nil
@@ -89,28 +90,4 @@ func (g Gauge) family() *dto.MetricFamily {
 		f.Metric = append(f.Metric, m)
 	}
 	return f
-}
-
-// replace writes a new file beside path and renames it over.
-func replace(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Chmod(0o644) // the collector runs as another user
-	}
-	if err == nil {
-		err = f.Sync() // or a crash leaves an empty file under the name
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"syscall"
 
@@ -34,17 +33,4 @@ func explainFile(what string, err error) error {
 		return hint.With(fmt.Errorf("%s: %w", what, cause), "a part of that path is a file: name a folder, ending in /")
 	}
 	return fmt.Errorf("%s: %w", what, cause)
-}
-
-// syncDir makes a rename or a removal in dir survive a power cut.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) {
-		err = nil // file systems, and Windows, that cannot sync a folder
-	}
-	return errors.Join(err, d.Close())
 }

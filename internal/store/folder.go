@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
 // partSuffix marks a file that is still being written. Its name is a dot, the
@@ -70,7 +71,7 @@ func (f *Folder) Put(ctx context.Context, key string, src io.Reader, _ PutOption
 	if err != nil {
 		return n, errors.Join(err, os.Remove(temp))
 	}
-	return n, syncDir(filepath.Dir(final))
+	return n, wholefile.SyncDir(filepath.Dir(final))
 }
 
 // makeDir makes a folder and those above it, and the names of the new ones last.
@@ -86,7 +87,7 @@ func makeDir(dir string) (made bool, err error) {
 		return false, err
 	}
 	for _, d := range missing {
-		if err := syncDir(filepath.Dir(d)); err != nil {
+		if err := wholefile.SyncDir(filepath.Dir(d)); err != nil {
 			return true, err
 		}
 	}
@@ -196,7 +197,7 @@ func (f *Folder) Rename(from, to string) error {
 	name := f.path(to)
 	err := os.Rename(f.path(from), name)
 	if err == nil {
-		err = syncDir(filepath.Dir(name))
+		err = wholefile.SyncDir(filepath.Dir(name))
 	}
 	return explainFile("write "+name, err)
 }
@@ -209,7 +210,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 		return nil
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(name))
+		err = wholefile.SyncDir(filepath.Dir(name))
 	}
 	return explainFile("delete "+name, err)
 }
