@@ -65,16 +65,27 @@ func (f *repoFlags) bindEncryption() {
 	config.Env(f.set, "encrypt-to")
 }
 
-// repositoryKeys are the settings of a repository in the configuration file,
-// in lower case as viper keeps them, and the flags that win over them.
+// repositoryKeys are the settings of a repository in the configuration file and
+// the flags that win over them.
 func repositoryKeys() map[string]string {
 	return map[string]string{
 		"endpoint": "s3-endpoint", "region": "s3-region", "addressing": "s3-addressing", "ca": "s3-ca-file",
-		"insecureskipverify": "s3-insecure-skip-verify", "checksum": "s3-checksum", "sse": "s3-sse", "profile": "s3-profile",
-		"proxy": "s3-proxy", "encryptto": "encrypt-to", "identity": "identity",
-		"keeplast": "keep-last", "keephourly": "keep-hourly", "keepdaily": "keep-daily", "keepweekly": "keep-weekly",
-		"keepmonthly": "keep-monthly", "keepyearly": "keep-yearly", "keepwithin": "keep-within", "maxsize": "max-size", "keepbymember": "keep-by-member", "retryfor": "s3-retry-for",
+		"insecureSkipVerify": "s3-insecure-skip-verify", "checksum": "s3-checksum", "sse": "s3-sse", "profile": "s3-profile",
+		"proxy": "s3-proxy", "encryptTo": "encrypt-to", "identity": "identity",
+		"keepLast": "keep-last", "keepHourly": "keep-hourly", "keepDaily": "keep-daily", "keepWeekly": "keep-weekly",
+		"keepMonthly": "keep-monthly", "keepYearly": "keep-yearly", "keepWithin": "keep-within", "maxSize": "max-size", "keepByMember": "keep-by-member", "retryFor": "s3-retry-for",
 	}
+}
+
+// flagOfKey returns the flag that wins over a setting. The file's reader keeps
+// keys in lower case.
+func flagOfKey(key string) (flag string, known bool) {
+	for name, flag := range repositoryKeys() {
+		if strings.EqualFold(name, key) {
+			return flag, true
+		}
+	}
+	return "", false
 }
 
 // isRepository reports whether a target names a repository, and not a file.
@@ -95,13 +106,13 @@ func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) 
 		names := slices.Sorted(maps.Keys(a.Global.File.Repositories))
 		return "", cli.Usage(hint.With(fmt.Errorf("repository @%s is not in the configuration file", name), "it has: %s", strings.Join(names, ", ")))
 	}
-	keys, url := repositoryKeys(), ""
+	url := ""
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if key == "url" {
 			url = fmt.Sprint(settings[key])
 			continue
 		}
-		flag, known := keys[key]
+		flag, known := flagOfKey(key)
 		if !known {
 			return "", unknownKey(name, key)
 		}
@@ -116,17 +127,17 @@ func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) 
 }
 
 func unknownKey(name, key string) error {
-	return cli.Usage(hint.With(fmt.Errorf("repository @%s: unknown key %q", name, key), "the keys are url, %s",
-		strings.Join(slices.Sorted(maps.Keys(repositoryKeys())), ", ")))
+	keys := append([]string{"url"}, slices.Sorted(maps.Keys(repositoryKeys()))...)
+	return cli.Usage(hint.With(fmt.Errorf("repository @%s: unknown key %q", name, key), "%s",
+		config.Suggestion(key, keys, "the keys are "+strings.Join(keys, ", "))))
 }
 
 // checkRepositories refuses what locate would refuse when a repository is used.
 func checkRepositories(file *config.File) error {
-	keys := repositoryKeys()
 	for _, name := range slices.Sorted(maps.Keys(file.Repositories)) {
 		settings := file.Repositories[name]
 		for _, key := range slices.Sorted(maps.Keys(settings)) {
-			if _, known := keys[key]; !known && key != "url" {
+			if _, known := flagOfKey(key); !known && key != "url" {
 				return unknownKey(name, key)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,8 +82,8 @@ func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
 	}
 	cmd.Use = "restore SOURCE --data-dir DIR"
 	return t.native(cmd, restoreHelp, `  etcdkit snapshot restore backup.db --data-dir /var/lib/etcd
-  etcdkit snapshot restore backup.db --data-dir /var/lib/etcd --name m1 \
-    --initial-cluster m1=https://10.0.0.1:2380,m2=https://10.0.0.2:2380 --plan`, cobra.ExactArgs(1))
+  etcdkit snapshot restore backup.db --data-dir /var/lib/etcd --plan \
+    --initial-cluster m1=https://10.0.0.1:2380,m2=https://10.0.0.2:2380`, cobra.ExactArgs(1))
 }
 
 func (o *restoreOptions) bind(fs *pflag.FlagSet) {
@@ -161,8 +162,15 @@ func (o *restoreOptions) native(t *tree) (snapshot.RestoreOptions, error) {
 		}
 		o.cluster = clusterOf(o.name, o.peers)
 	}
+	if members := namesOf(o.cluster); o.plan && o.name == defaultName && !slices.Contains(members, o.name) {
+		o.name = members[0] // a plan is for all of them
+	}
 	if o.peers == "" {
 		o.peers = peersOf(o.cluster, o.name)
+	}
+	if o.peers == "" {
+		err := fmt.Errorf("member %q is not in --initial-cluster", o.name)
+		return snapshot.RestoreOptions{}, cli.Usage(hint.With(err, "--name must be one of %s", strings.Join(namesOf(o.cluster), ", ")))
 	}
 	if o.dataDir == "" {
 		o.dataDir = o.name + ".etcd"
@@ -199,6 +207,18 @@ func clusterOf(name, peers string) string {
 		all = append(all, name+"="+url)
 	}
 	return strings.Join(all, ",")
+}
+
+// namesOf returns the names of the members in the description of a cluster.
+func namesOf(cluster string) []string {
+	var names []string
+	for part := range strings.SplitSeq(cluster, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(part), "=")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // peersOf returns the URLs of a member in the description of a cluster.

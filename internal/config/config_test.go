@@ -119,6 +119,8 @@ func TestFillRefuses(t *testing.T) {
 		"a file that is not there":                   {[]string{"--config=/nonexistent.yaml"}, nil, "/nonexistent.yaml", ""},
 		"a file that is not YAML":                    {[]string{"--config=" + writeConfig(t, "a: [")}, nil, "configuration file", ""},
 		"a key that does not exist":                  {[]string{"--config=" + writeConfig(t, "contex: a")}, nil, `unknown key "contex"`, "did you mean context?"},
+		"a setting with its words joined otherwise":  {[]string{"--config=" + writeConfig(t, "contexts: {a: {dial_timeout: 3s}}")}, nil, `context a: unknown setting "dial_timeout"`, "did you mean dial-timeout?"},
+		"a setting that is like none":                {[]string{"--config=" + writeConfig(t, "contexts: {a: {colour: red}}")}, nil, `unknown setting "colour"`, "named like the connection flags"},
 		"a setting that does not exist":              {[]string{"--config=" + writeConfig(t, "contexts: {a: {endpoint: b}}")}, nil, `unknown setting "endpoint"`, "endpoints"},
 		"a setting that widens an effect":            {[]string{"--config=" + writeConfig(t, "contexts: {a: {yes: true}}")}, nil, `unknown setting "yes"`, ""},
 		"a context that does not exist":              {[]string{"--context=x", "--config=" + writeConfig(t, file)}, nil, `context "x" is not in`, "lab"},

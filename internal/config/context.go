@@ -35,7 +35,7 @@ func checkContext(settings map[string]any) error {
 		}
 		var names []string
 		fs.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-		return hint.With(fmt.Errorf("unknown setting %q", key), "%s", suggestion(key, names,
+		return hint.With(fmt.Errorf("unknown setting %q", key), "%s", Suggestion(key, names,
 			"settings are named like the connection flags: endpoints, cacert, cert, key, user, password-file"))
 	}
 	return nil

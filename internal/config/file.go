@@ -77,7 +77,7 @@ func read(path string) (*File, error) {
 		case "context", "contexts", "repositories":
 		default:
 			return nil, hint.With(fmt.Errorf("configuration file %s: unknown key %q", path, key), "%s",
-				suggestion(key, []string{"context", "contexts", "repositories"}, "the keys are context, contexts and repositories"))
+				Suggestion(key, []string{"context", "contexts", "repositories"}, "the keys are context, contexts and repositories"))
 		}
 	}
 	for name := range v.GetStringMap("contexts") {

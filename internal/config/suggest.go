@@ -1,11 +1,13 @@
 package config
 
-// suggestion returns a hint for a name that does not exist: the nearest of
-// those that do, or the general one where none is near.
-func suggestion(wrong string, names []string, general string) string {
+import "strings"
+
+// Suggestion returns a hint for a name that does not exist: the nearest of
+// those that do, whatever the case, or the general one where none is near.
+func Suggestion(wrong string, names []string, general string) string {
 	best, distance := "", len(wrong)/2+1
 	for _, name := range names {
-		if d := edits(wrong, name); d < distance {
+		if d := edits(strings.ToLower(wrong), strings.ToLower(name)); d < distance {
 			best, distance = name, d
 		}
 	}
