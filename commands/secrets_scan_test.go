@@ -173,11 +173,16 @@ func TestSecretsScanOfBackups(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, backups %v", err, files)
 	}
+	renamed := filepath.Join(dir, "yesterday")
+	if err := os.Link(files[0], renamed); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		code int
 		out  string
 	}{
+		"under another name":                  {[]string{renamed, "--identity", key}, 3, "secrets demo/a"},
 		"the latest of a repository":          {[]string{repo, "--identity", key}, 3, "secrets demo/a"},
 		"without the slash":                   {[]string{strings.TrimSuffix(repo, "/"), "--identity", key}, 3, "secrets demo/a"},
 		"a file of it":                        {[]string{files[0], "--identity", key}, 3, "secrets demo/a"},

@@ -144,9 +144,14 @@ func isRepositoryDir(dir string) bool {
 }
 
 // isEncoded reports whether a file is a snapshot that was compressed or
-// encrypted.
+// encrypted. One that cannot be read is told of by who reads it.
 func isEncoded(name string) bool {
-	return slices.Contains([]string{".zst", ".age"}, filepath.Ext(name))
+	file, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return snapshot.IsEncoded(file)
 }
 
 // scanBackup decodes a backup into a file that has no name, and scans that.
@@ -183,23 +188,10 @@ func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	if _, err := io.Copy(file, contextReader{ctx, backup}); err != nil {
+	if _, err := io.Copy(file, backup); err != nil {
 		return nil, fmt.Errorf("decode backup %s: %w", backup.Name, err)
 	}
 	return secrets.ScanFile(ctx, secrets.OSFile{File: file}, opts)
-}
-
-// contextReader ends with its context.
-type contextReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r contextReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.Reader.Read(p)
 }
 
 func scanSecretsFile(ctx context.Context, name string, opts secrets.Options) (r *secrets.Report, err error) {

@@ -190,9 +190,12 @@ func decode(src io.Reader, identities []age.Identity) (plain io.ReadCloser, enco
 	return io.NopCloser(in), encoded, nil
 }
 
-// IsEncoded reports whether a file that begins with head is compressed or
-// encrypted in a way that OpenSource undoes.
-func IsEncoded(head []byte) bool {
+// IsEncoded reports whether a file is compressed or encrypted in a way that
+// OpenSource undoes, by what it begins with: it may have any name.
+func IsEncoded(file io.ReaderAt) bool {
+	head := make([]byte, markSize)
+	n, _ := file.ReadAt(head, 0)
+	head = head[:n]
 	for _, mark := range []string{zstdMagic, ageMagic, armor.Header} {
 		if bytes.HasPrefix(head, []byte(mark)) {
 			return true

@@ -93,7 +93,7 @@ func OpenBackup(ctx context.Context, repo store.Store, cluster, name string, opt
 	if err != nil {
 		return nil, err
 	}
-	o, err := open(body, b.Name, &b.Manifest, opts)
+	o, err := open(ctx, body, b.Name, &b.Manifest, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func openFile(ctx context.Context, name string, opts OpenOptions) (*Opened, erro
 	if err != nil {
 		return nil, err
 	}
-	return open(body, name, m, opts)
+	return open(ctx, body, name, m, opts)
 }
 
 // manifestOf reads the manifest that belongs to a file, nil if there is none:
@@ -147,9 +147,9 @@ func manifestOf(name string) (*Manifest, error) {
 	return nil, nil
 }
 
-// open decodes body and holds it against the manifest.
-func open(body io.ReadCloser, name string, m *Manifest, opts OpenOptions) (*Opened, error) {
-	stored := newCounted(body)
+// open decodes body and holds it against the manifest. Reading ends with ctx.
+func open(ctx context.Context, body io.ReadCloser, name string, m *Manifest, opts OpenOptions) (*Opened, error) {
+	stored := newCounted(withContext{ctx, body})
 	plain, _, err := decode(stored, opts.Identities)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), body.Close())

@@ -57,9 +57,7 @@ func needsOpening(f *os.File, name string) bool {
 	if _, err := os.Stat(name + ".json"); err == nil {
 		return true
 	}
-	head := make([]byte, 64)
-	n, _ := f.ReadAt(head, 0)
-	return snapshot.IsEncoded(head[:n])
+	return snapshot.IsEncoded(f)
 }
 
 func isDataDir(dir string) bool {
