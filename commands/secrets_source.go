@@ -95,10 +95,10 @@ func nodeOf(a *app.App, source string) (root fs.FS, found etcd.Found, err error)
 	}
 	found, err = etcd.Discover(root, "")
 	if err != nil {
-		return root, etcd.Found{}, nil //nolint:nilerr // no node of Kubernetes, or not one that may be looked at
+		return root, etcd.Found{}, nil // no node of Kubernetes, or not one that may be looked at
 	}
 	if abs, err := filepath.Abs(source); err != nil || found.DataDir == "" || abs != filepath.Clean(found.DataDir) {
-		return root, etcd.Found{}, nil //nolint:nilerr // some other directory
+		return root, etcd.Found{}, nil // some other directory
 	}
 	return root, found, nil
 }

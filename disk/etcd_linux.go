@@ -74,7 +74,7 @@ func deviceOf(path string) string {
 	if unix.Stat(path, &st) != nil {
 		return ""
 	}
-	return strconv.FormatUint(uint64(unix.Major(uint64(st.Dev))), 10) + ":" + strconv.FormatUint(uint64(unix.Minor(uint64(st.Dev))), 10) //nolint:unconvert // uint32 on mips
+	return strconv.FormatUint(uint64(unix.Major(uint64(st.Dev))), 10) + ":" + strconv.FormatUint(uint64(unix.Minor(uint64(st.Dev))), 10) // uint32 on mips
 }
 
 // flaggedData returns the data directory on an etcd's command line, if it is

@@ -35,9 +35,9 @@ func StatFilesystem(dir string) (Filesystem, error) {
 		return Filesystem{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	fs := Filesystem{
-		Type:       magicName(int64(st.Type)),          //nolint:unconvert // uint32 on s390x
-		FreeBytes:  int64(st.Bavail) * int64(st.Bsize), //nolint:unconvert // the same
-		TotalBytes: int64(st.Blocks) * int64(st.Bsize), //nolint:unconvert // the same
+		Type:       magicName(int64(st.Type)),          // uint32 on s390x
+		FreeBytes:  int64(st.Bavail) * int64(st.Bsize), // the same
+		TotalBytes: int64(st.Blocks) * int64(st.Bsize), // the same
 	}
 	// All below comes from /proc and /sys, which a container may hide.
 	m, ok := mountOf("self", int(f.Fd()))
@@ -120,7 +120,7 @@ func (fs *Filesystem) readQueue(m mount) {
 	if strings.HasPrefix(m.source, "/dev/") { // btrfs has a device number of its own
 		var st unix.Stat_t
 		if unix.Stat(m.source, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
-			device = fmt.Sprintf("%d:%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))) //nolint:unconvert // uint32 on mips
+			device = fmt.Sprintf("%d:%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))) // uint32 on mips
 		}
 	}
 	dir, err := filepath.EvalSymlinks("/sys/dev/block/" + device)

@@ -245,7 +245,7 @@ func (w *walLog) putRequest(index uint64, b []byte) error {
 		return nil
 	})
 	if err != nil || len(p.key) == 0 || len(p.value) == 0 {
-		return nil //nolint:nilerr // no put after all
+		return nil // no put after all
 	}
 	return w.put(p)
 }

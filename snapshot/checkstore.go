@@ -54,7 +54,7 @@ func CheckStore(ctx context.Context, repo store.Store, now func() time.Time) ([]
 }
 
 type storeCheck struct {
-	ctx    context.Context //nolint:containedctx // of the one check
+	ctx    context.Context // of the one check
 	repo   store.Store
 	now    func() time.Time
 	key    string

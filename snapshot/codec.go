@@ -213,7 +213,7 @@ const (
 
 // withContext ends a reader when ctx does.
 type withContext struct {
-	ctx context.Context //nolint:containedctx // belongs to the one reading
+	ctx context.Context // belongs to the one reading
 	io.Reader
 }
 

@@ -28,5 +28,5 @@ func freeSpace(dir string) (uint64, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err
 	}
-	return uint64(st.Bavail) * uint64(st.Bsize), nil //nolint:unconvert // the types differ between systems
+	return uint64(st.Bavail) * uint64(st.Bsize), nil // the types differ between systems
 }

@@ -142,7 +142,7 @@ func (t *stagedDir) checkEmpty(moveAside bool) error {
 func refuseInUse(dir string) error {
 	f, err := os.Open(filepath.Join(dir, memberDir, "snap", "db"))
 	if err != nil {
-		return nil //nolint:nilerr // without a database nobody runs on it
+		return nil // without a database nobody runs on it
 	}
 	defer f.Close()
 	if err := tryLockShared(f); errors.Is(err, errLocked) {
@@ -166,7 +166,7 @@ func (t *stagedDir) checkRoom(size int64) error {
 func haveRoom(dir string, need uint64) error {
 	free, err := freeSpace(dir)
 	if err != nil {
-		return nil //nolint:nilerr // not known is not too little
+		return nil // not known is not too little
 	}
 	if need > free {
 		return hint.With(fmt.Errorf("%w: %s has %d MiB free, the restore needs %d MiB", ErrNoSpace, dir, free>>20, need>>20),

@@ -28,7 +28,7 @@ func room(dir string, need int64, flag string) error {
 	dir = cmp.Or(dir, os.TempDir())
 	free, err := freeSpace(dir)
 	if err != nil || need <= 0 || uint64(need) <= free {
-		return nil //nolint:nilerr // not known is not too little
+		return nil // not known is not too little
 	}
 	return hint.With(fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrNoSpace, dir, free>>20, need>>20),
 		"free some, or choose a folder with more space with %s", flag)

@@ -34,7 +34,7 @@ func (o SaveOptions) limited(ctx context.Context, src io.Reader) io.Reader {
 
 // limited reads no faster than its limit.
 type limited struct {
-	ctx   context.Context //nolint:containedctx // belongs to the one reading
+	ctx   context.Context // belongs to the one reading
 	src   io.Reader
 	limit *rate.Limiter
 }

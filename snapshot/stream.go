@@ -32,7 +32,7 @@ type receiver interface {
 type stream struct {
 	recv   receiver
 	cancel context.CancelCauseFunc // ends the stream
-	ctx    context.Context         //nolint:containedctx // the stream's own
+	ctx    context.Context         // the stream's own
 	stall  time.Duration
 	update progress.Func
 

@@ -73,7 +73,7 @@ func (r *reading) fetch(ctx context.Context, pages chan<- []*mvccpb.KeyValue) er
 // page asks for the next page until the server has caught up with the revision.
 // It returns nil when the page is larger than one of size pairs may be.
 func (r *reading) page(ctx context.Context, limit int64, end []byte, size int64) (*pb.RangeResponse, error) {
-	req := proto.Clone(r.req).(*pb.RangeRequest) //nolint:forcetypeassert // a clone is of the same type
+	req := proto.Clone(r.req).(*pb.RangeRequest) // a clone is of the same type
 	req.Limit, req.RangeEnd = limit, end
 	for {
 		resp, err := r.kv.Range(ctx, req, r.atMost(pageLimit(size)))

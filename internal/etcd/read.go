@@ -86,7 +86,7 @@ func (r *Reader) Read(ctx context.Context, req *pb.RangeRequest, sink Sink) erro
 	defer dog.stop()
 	run := &reading{
 		Reader: r, sink: sink, kv: clientv3.RetryKVClient(r.Client), dog: dog,
-		req: proto.Clone(req).(*pb.RangeRequest), //nolint:forcetypeassert // a clone is of the same type
+		req: proto.Clone(req).(*pb.RangeRequest), // a clone is of the same type
 	}
 	err := run.all(ctx)
 	if err == nil {
@@ -142,7 +142,7 @@ func canGoOn(ctx context.Context, err error) bool {
 // head asks for the first pairs. The answer also says how many there are and at
 // which revision, which a stream only tells at its end.
 func (r *reading) head(ctx context.Context) error {
-	req := proto.Clone(r.req).(*pb.RangeRequest) //nolint:forcetypeassert // a clone is of the same type
+	req := proto.Clone(r.req).(*pb.RangeRequest) // a clone is of the same type
 	req.Limit = headPairs
 	if r.StreamOnly {
 		req.Limit = 1

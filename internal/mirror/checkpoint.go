@@ -32,7 +32,7 @@ func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
 func readCheckpoint(path string) (*checkpoint, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no checkpoint is no error
+		return nil, nil // no checkpoint is no error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)

@@ -26,7 +26,7 @@ const (
 // with the same object, or not at all.
 type download struct {
 	*S3
-	ctx  context.Context //nolint:containedctx // belongs to the one download
+	ctx  context.Context // belongs to the one download
 	key  string
 	info minio.ObjectInfo // as it began
 	body io.ReadCloser

@@ -38,7 +38,7 @@ func newTransport(opts S3Options) (*transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: opts.InsecureSkipVerify} //nolint:gosec // only when asked for by name
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: opts.InsecureSkipVerify} // only when asked for by name
 	if opts.CAFile != "" {
 		if tlsConfig.RootCAs, err = readCA(opts.CAFile); err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (s *sending) Read(p []byte) (int, error) {
 type receiving struct {
 	io.ReadCloser
 	watch *watch
-	ctx   context.Context //nolint:containedctx // belongs to the one request
+	ctx   context.Context // belongs to the one request
 }
 
 func (r *receiving) Read(p []byte) (int, error) {
