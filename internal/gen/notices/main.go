@@ -19,6 +19,14 @@ import (
 
 type module struct{ Path, Version, Dir string }
 
+const program = "github.com/etcdkit/etcdkit/cmd/etcdkit"
+
+// systems are those that releases are built for: some modules are in the
+// program for one of them only.
+func systems() []string {
+	return []string{"linux/amd64", "linux/arm64", "linux/ppc64le", "linux/s390x", "darwin/amd64", "darwin/arm64", "windows/amd64"}
+}
+
 func main() {
 	log.SetFlags(0)
 	if err := run(os.Stdout); err != nil {
@@ -27,7 +35,7 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	modules, err := linked("./cmd/etcdkit")
+	modules, err := linked(program)
 	if err != nil {
 		return err
 	}
@@ -43,19 +51,40 @@ func run(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
 		}
+		if kind := kindOf(text); !slices.Contains(permitted(), kind) {
+			return fmt.Errorf("%s has a licence that does not go into the program: %s", m.Path, kind)
+		}
 		fmt.Fprintf(&b, "\n## %s %s\n\n```\n%s\n```\n", m.Path, m.Version, strings.TrimSpace(text))
 	}
 	_, err = b.WriteTo(w)
 	return err
 }
 
-// linked returns the modules that pkg is built from, but for its own.
+// linked returns the modules that pkg is built from on any system, but for its
+// own.
 func linked(pkg string) ([]module, error) {
-	out, err := exec.Command("go", "list", "-deps", "-json=Module", pkg).Output()
-	if err != nil {
-		return nil, fmt.Errorf("list modules: %w", err)
-	}
 	seen := map[string]module{}
+	for _, system := range systems() {
+		if err := linkedOn(system, pkg, seen); err != nil {
+			return nil, fmt.Errorf("list the modules for %s: %w", system, err)
+		}
+	}
+	var all []module
+	for _, m := range seen {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+func linkedOn(system, pkg string, seen map[string]module) error {
+	goos, goarch, _ := strings.Cut(system, "/")
+	cmd := exec.Command("go", "list", "-deps", "-json=Module", pkg)
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			Module *struct {
@@ -65,21 +94,15 @@ func linked(pkg string) ([]module, error) {
 		}
 		err := dec.Decode(&p)
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list modules: %w", err)
+			return err
 		}
 		if p.Module != nil && !p.Module.Main {
 			seen[p.Module.Path] = p.Module.module
 		}
 	}
-	var all []module
-	for _, m := range seen {
-		all = append(all, m)
-	}
-	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
-	return all, nil
 }
 
 // licence returns the texts of a module's licence files. A module below another
