@@ -12,14 +12,11 @@ import (
 	"github.com/etcdkit/etcdkit/completions"
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
 func TestCompletionsOfACluster(t *testing.T) {
-	cluster, err := embedded.Start(t.Context(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cluster.Close() })
+	cluster := etcdtest.Start(t, embedded.Options{})
 	c, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: cluster.Endpoints()})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/etcdkit/etcdkit/disk"
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
 // TestARunningEtcdIsNotDisturbed has a real etcd on the filesystem measured.
@@ -21,11 +22,7 @@ func TestARunningEtcdIsNotDisturbed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("running etcds are found on Linux only")
 	}
-	cluster, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cluster.Close() })
+	etcdtest.Start(t, embedded.Options{Dir: t.TempDir()})
 	opts := quick(t.TempDir())
 	opts.Force = false
 	if _, err := disk.Check(t.Context(), opts); !errors.Is(err, disk.ErrEtcdRunning) || !strings.Contains(hint.Of(err), "--gentle") {
@@ -47,11 +44,7 @@ func TestARunningEtcdIsNotDisturbed(t *testing.T) {
 }
 
 func TestReadMetricsOfARealEtcd(t *testing.T) {
-	cluster, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cluster.Close() })
+	cluster := etcdtest.Start(t, embedded.Options{Dir: t.TempDir()})
 	resp, err := http.Get(cluster.Endpoints()[0] + "/metrics")
 	if err != nil {
 		t.Fatal(err)

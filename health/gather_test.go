@@ -14,21 +14,13 @@ import (
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
 // start runs a cluster for the length of the test.
 func start(t *testing.T, members int, configure func(int, *embed.Config)) *embedded.Cluster {
 	t.Helper()
-	cluster, err := embedded.Start(t.Context(), embedded.Options{Members: members, Configure: configure})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return cluster
+	return etcdtest.Start(t, embedded.Options{Members: members, Configure: configure})
 }
 
 // connect opens a client for the length of the test.

@@ -20,6 +20,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -27,11 +28,7 @@ import (
 // cluster starts members and writes some keys.
 func cluster(t *testing.T, members, keys int) *embedded.Cluster {
 	t.Helper()
-	c, err := embedded.Start(t.Context(), embedded.Options{Members: members})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
+	c := etcdtest.Start(t, embedded.Options{Members: members})
 	write(t, c.Endpoints()[0], keys)
 	return c
 }

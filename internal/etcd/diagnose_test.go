@@ -24,6 +24,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
 func config(endpoints ...string) etcd.Config {
@@ -57,11 +58,7 @@ func tlsServer(t *testing.T, clientAuth tls.ClientAuthType) (endpoint, caFile st
 }
 
 func TestDiagnose(t *testing.T) {
-	cluster, err := embedded.Start(t.Context(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cluster.Close() })
+	cluster := etcdtest.Start(t, embedded.Options{})
 	plain := strings.TrimPrefix(cluster.Endpoints()[0], "http://")
 	secure, ca := tlsServer(t, tls.NoClientCert)
 	mutual, mutualCA := tlsServer(t, tls.RequireAnyClientCert)
@@ -117,11 +114,7 @@ func TestDiagnoseKnowsTheServersAnswers(t *testing.T) {
 }
 
 func TestOneLiveEndpointIsEnough(t *testing.T) {
-	cluster, err := embedded.Start(t.Context(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := etcdtest.Start(t, embedded.Options{})
 	if err := get(t, config("127.0.0.1:1", cluster.Endpoints()[0])); err != nil {
 		t.Errorf("get through a dead and a live endpoint: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/kube/sample"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
 func objects(t *testing.T, n int) []sample.Object {
@@ -62,11 +63,7 @@ func TestEveryEncryptedSecretOpensAndTheOthersAreInClear(t *testing.T) {
 }
 
 func TestFillWritesAllKeys(t *testing.T) {
-	cluster, err := embedded.Start(t.Context(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := etcdtest.Start(t, embedded.Options{})
 	client, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: cluster.Endpoints()})
 	if err != nil {
 		t.Fatal(err)
