@@ -104,7 +104,7 @@ func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) 
 	settings, ok := a.Global.File.Repositories[strings.ToLower(name)]
 	if !ok {
 		names := slices.Sorted(maps.Keys(a.Global.File.Repositories))
-		return "", cli.Usage(hint.With(fmt.Errorf("repository @%s is not in the configuration file", name), "it has: %s", strings.Join(names, ", ")))
+		return "", cli.Usage(hint.With(fmt.Errorf("repository @%s is not in the configuration file", name), "it has: %s", cmp.Or(strings.Join(names, ", "), "no repositories")))
 	}
 	url := ""
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -199,6 +199,28 @@ func (f *repoFlags) repository(ctx context.Context, a *app.App, location string)
 		return nil, err
 	}
 	return f.open(ctx, a, location)
+}
+
+// existing resolves and opens a repository that is only read. A folder that is
+// not there is an error then, not one without backups: it is a typing error, or
+// a disk that is not mounted.
+func (f *repoFlags) existing(ctx context.Context, a *app.App, location string) (store.Store, error) {
+	location, err := f.locate(a, location, "")
+	if err != nil {
+		return nil, err
+	}
+	repo, err := f.open(ctx, a, location)
+	if err != nil || store.IsS3(location) {
+		return repo, err
+	}
+	info, err := os.Stat(location)
+	switch {
+	case err != nil:
+		return nil, hint.With(err, "REPO is a folder, s3://BUCKET/PREFIX/ or @NAME; check the path, and that its disk is mounted")
+	case !info.IsDir():
+		return nil, hint.With(fmt.Errorf("%s is a file, not a repository", location), "REPO is a folder, s3://BUCKET/PREFIX/ or @NAME")
+	}
+	return repo, nil
 }
 
 // storeKind gives errors of backups and their stores their exit code.

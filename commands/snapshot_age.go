@@ -35,7 +35,7 @@ be young enough.`,
 		Example: "  etcdkit snapshot age s3://backups/prod/ --max 26h --verified-max 8d",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
-			repo, err := f.repository(ctx, a, args[0])
+			repo, err := f.existing(ctx, a, args[0])
 			if err != nil {
 				return unreachable(err)
 			}

@@ -28,7 +28,7 @@ Exit codes: 0 copied, or all there already; 1 failed; 2 wrong usage or configura
 		Example: "  etcdkit snapshot copy @main @offsite latest\n  etcdkit snapshot copy /var/backups/etcd/ s3://vault/etcd/ --to-s3-endpoint https://s3.example.com",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
-			src, err := from.repository(ctx, a, args[0])
+			src, err := from.existing(ctx, a, args[0])
 			if err != nil {
 				return err
 			}
@@ -72,6 +72,9 @@ func copiedResult(copied []snapshot.CopiedBackup) output.Result {
 			Backups []snapshot.CopiedBackup `json:"backups"`
 		}{copied},
 		Simple: func(w io.Writer) {
+			if len(copied) == 0 {
+				fmt.Fprintln(w, "no backups")
+			}
 			for _, row := range rows() {
 				fmt.Fprintf(w, "%s: %s, %s\n", row[0], row[1], row[2])
 			}

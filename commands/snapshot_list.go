@@ -28,7 +28,7 @@ Exit codes: 0; 1 REPO cannot be read; 2 wrong usage or configuration.`,
 		Example: "  etcdkit snapshot list s3://backups/prod/\n  etcdkit snapshot list @main -w json | jq -r '.backups[-1].name'",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
-			repo, err := f.repository(ctx, a, args[0])
+			repo, err := f.existing(ctx, a, args[0])
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ Exit codes: 0 pruned; 1 failed; 2 wrong usage or configuration.`,
 			if err := opts.Validate(); err != nil {
 				return cli.Usage(err)
 			}
-			repo, err := f.open(ctx, a, location)
+			repo, err := f.existing(ctx, a, location)
 			if err != nil {
 				return err
 			}

@@ -206,6 +206,9 @@ func (f *saveFlags) source(ctx context.Context, a *app.App) (snapshot.Source, er
 
 // save takes the snapshot to wherever target is.
 func (f *saveFlags) save(ctx context.Context, a *app.App, src snapshot.Source, target string, opts snapshot.SaveOptions) (*snapshot.Saved, error) {
+	if err := store.CheckPath(target); err != nil && !store.IsS3(target) {
+		return nil, err
+	}
 	switch {
 	case target == "-" && a.OutTTY:
 		return nil, cli.Usage(hint.With(errors.New("a snapshot is not for a terminal"), "pipe it on, or name a file"))

@@ -30,7 +30,7 @@ or configuration.`,
 			if len(args) == 2 {
 				name = args[1]
 			}
-			repo, err := f.repository(ctx, a, args[0])
+			repo, err := f.existing(ctx, a, args[0])
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func runSnapshotVerify(ctx context.Context, a *app.App, f *verifyFlags, args []s
 		meter.Done()
 		return reportVerified(a, []*snapshot.Verification{v})
 	}
-	repo, err := f.repository(ctx, a, args[0])
+	repo, err := f.existing(ctx, a, args[0])
 	if err != nil {
 		return err
 	}

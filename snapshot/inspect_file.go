@@ -41,6 +41,12 @@ func OpenFile(ctx context.Context, path string, wait time.Duration) (*File, erro
 	if info.IsDir() {
 		file.DataDir, file.Path = path, databaseOf(path)
 	}
+	if info, err = os.Stat(file.Path); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe might never end
+		return nil, fmt.Errorf("%s: %w: it is no regular file", file.Path, mvccdb.ErrNotDatabase)
+	}
 	if file.f, err = os.Open(file.Path); err != nil {
 		return nil, err
 	}
@@ -54,9 +60,6 @@ func (f *File) open(ctx context.Context, wait time.Duration) error {
 	info, err := f.f.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: %w: it is no regular file", f.Path, mvccdb.ErrNotDatabase)
 	}
 	if err := waitLock(ctx, f.f, wait); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -47,6 +48,9 @@ func OpenSource(ctx context.Context, source string, opts OpenOptions) (*Opened, 
 		}
 	}
 	location, cluster, name := splitSource(source)
+	if err := isThere(location); err != nil {
+		return nil, err
+	}
 	repo, err := opts.OpenStore(ctx, location)
 	if err != nil {
 		return nil, err
@@ -54,14 +58,28 @@ func OpenSource(ctx context.Context, source string, opts OpenOptions) (*Opened, 
 	return OpenBackup(ctx, repo, cluster, name, opts)
 }
 
+// isThere fails if location is a folder that is not there.
+func isThere(location string) error {
+	if strings.Contains(location, "://") {
+		return nil
+	}
+	if _, err := os.Stat(location); err != nil {
+		return hint.With(err, "SOURCE is a snapshot file, a repository, or a backup in one")
+	}
+	return nil
+}
+
 // splitSource takes a source apart into the repository, the cluster's folder
 // in it if given, and what is wanted of it.
 func splitSource(source string) (location, cluster, name string) {
-	scheme := ""
+	scheme, root := "", ""
 	if store.IsS3(source) {
 		scheme, source = "s3://", strings.TrimPrefix(source, "s3://")
 	} else {
-		source = filepath.ToSlash(source)
+		source, root = filepath.ToSlash(source), "."
+		if path.IsAbs(source) {
+			root = ""
+		}
 	}
 	name = "latest"
 	last := path.Base(source)
@@ -72,6 +90,9 @@ func splitSource(source string) (location, cluster, name string) {
 	source = strings.TrimSuffix(source, "/")
 	if last := path.Base(source); isHex(last, memberDigits) {
 		cluster, source = last, strings.TrimSuffix(strings.TrimSuffix(source, last), "/")
+	}
+	if source == "" {
+		source = root
 	}
 	return scheme + source + "/", cluster, name
 }

@@ -61,8 +61,17 @@ func TestLocations(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", location, got, want)
 		}
 	}
-	if _, err := store.Open(t.Context(), "gs://b/p", store.S3Options{}); !errors.Is(err, store.ErrConfig) {
-		t.Errorf("open gs://: %v, want ErrConfig", err)
+	for location, refused := range map[string]bool{
+		"": true, "gs://b/p": true, "s3:/b/p/": true, "S3://b/p/": true, "file:///var/backups/": true, "https://key:secret@h/": true,
+		"/var/backups/": false, "./s3:/b/": false, "C:/backups/": false, "a:b/": false,
+	} {
+		err := store.CheckPath(location)
+		if _, err := store.Open(t.Context(), location, store.S3Options{}); errors.Is(err, store.ErrConfig) != refused {
+			t.Errorf("open %q: %v, refused should be %t", location, err, refused)
+		}
+		if errors.Is(err, store.ErrConfig) != refused || (err != nil && strings.Contains(err.Error()+hint.Of(err), "secret")) {
+			t.Errorf("%q: %v, refused should be %t", location, err, refused)
+		}
 	}
 }
 

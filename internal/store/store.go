@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 // Causes that callers tell apart. Each comes wrapped in an error that says
@@ -82,8 +84,8 @@ type Store interface {
 // folder need not exist yet.
 func Open(ctx context.Context, location string, opts S3Options) (Store, error) {
 	if !IsS3(location) {
-		if strings.Contains(location, "://") {
-			return nil, fmt.Errorf("%w: %q is neither a folder nor an s3:// URL", ErrConfig, location)
+		if err := CheckPath(location); err != nil {
+			return nil, err
 		}
 		return NewFolder(location), nil
 	}
@@ -92,6 +94,22 @@ func Open(ctx context.Context, location string, opts S3Options) (Store, error) {
 		return nil, err
 	}
 	return newS3(ctx, bucket, prefix, opts)
+}
+
+// CheckPath refuses what is no path of a file or folder: nothing at all, and
+// URLs, mistyped ones too. Taken for a folder s3:/bucket would look like a
+// success, with the backup on the wrong disk.
+func CheckPath(location string) error {
+	scheme, _, isURL := strings.Cut(location, ":/")
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789+-"
+	switch {
+	case location == "":
+		return fmt.Errorf("%w: a location is empty", ErrConfig)
+	case isURL && len(scheme) > 1 && strings.Trim(strings.ToLower(scheme), letters) == "": // C:/ is a path
+		// Not quoted whole: what stands before an @ may be a secret.
+		return hint.With(fmt.Errorf("%w: what begins with %s:/ is neither a path nor an s3:// URL", ErrConfig, scheme), "write s3://BUCKET/PREFIX/, or ./ before a path of that name")
+	}
+	return nil
 }
 
 // IsS3 reports whether location is an s3:// URL.
