@@ -42,8 +42,10 @@ func healthWords(w io.Writer, r health.Report) {
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, m := range r.Members {
-		rows = append(rows, []string{m.Label(), m.Endpoint, version(m), role(r, m),
-			size(m), inUse(m), quotaUsed(m), reads(m), lag(m), fsync(m), commit(m)})
+		rows = append(rows, []string{
+			m.Label(), m.Endpoint, version(m), role(r, m),
+			size(m), inUse(m), quotaUsed(m), reads(m), lag(m), fsync(m), commit(m),
+		})
 	}
 	output.Columns(w, []string{"member", "endpoint", "version", "role", "db size", "in use", "quota used", "reads", "lag", "fsync p99", "commit p99"}, rows)
 	if h := c.Hash; h != nil {

@@ -20,7 +20,8 @@ func TestTablesFitRealTerminals(t *testing.T) {
 	repo, file := filepath.Join(t.TempDir(), "repo")+"/", filepath.Join(t.TempDir(), "b.db")
 	for _, args := range [][]string{
 		{"put", "/registry/apiextensions.k8s.io/customresourcedefinitions/a", "1"},
-		{"snapshot", "save", repo}, {"snapshot", "save", file},
+		{"snapshot", "save", repo},
+		{"snapshot", "save", file},
 	} {
 		if code, _, stderr := run(t, append([]string{"etcdkit", "--endpoints", endpoints}, args...)...); code != 0 {
 			t.Fatalf("%v: %s", args, stderr)

@@ -41,11 +41,17 @@ func TestColumnsFitTheTerminal(t *testing.T) {
 		"one too few":   {69, keyHeader, keys, "KEY                                                      KEYS  BYTES\nall                                                            \n/registry/é                                              7     1 KiB\n" + key + "\n                                                         12    20 MiB\n"},
 		"a narrow one":  {40, keyHeader, keys, "KEY                         KEYS  BYTES\nall                               \n/registry/é                 7     1 KiB\n" + key + "\n                            12    20 MiB\n"},
 		"far too small": {20, keyHeader, keys, "all\n\nkey:   /registry/é\nkeys:  7\nbytes: 1 KiB\n\nkey:   " + key + "\nkeys:  12\nbytes: 20 MiB\n"},
-		"many wide columns become blocks, empty cells left out": {60, memberHeader, members,
+		"many wide columns become blocks, empty cells left out": {
+			60, memberHeader, members,
 			"member:     m1\nendpoint:   https://10.0.0.1:2379\nrole:       leader\nfsync p99:  12.3 ms of 1200 (14.1 ms of 99000)\n\n" +
-				"member:     m2\nendpoint:   https://10.0.0.2:2379\nrole:       no answer\nfsync p99:  -\ncommit p99: 10.3 ms of 1200 (11.1 ms of 99000)\n"},
-		"names and values stay": {20, []string{"field", "value"}, [][]string{{"sha-256", strings.Repeat("0", 64)}},
-			"FIELD    VALUE\nsha-256  " + strings.Repeat("0", 64) + "\n"},
+				"member:     m2\nendpoint:   https://10.0.0.2:2379\nrole:       no answer\nfsync p99:  -\ncommit p99: 10.3 ms of 1200 (11.1 ms of 99000)\n",
+		},
+		"names and values stay": {
+			20,
+			[]string{"field", "value"},
+			[][]string{{"sha-256", strings.Repeat("0", 64)}},
+			"FIELD    VALUE\nsha-256  " + strings.Repeat("0", 64) + "\n",
+		},
 		"no rows": {10, memberHeader, nil, "MEMBER  ENDPOINT  ROLE  FSYNC P99  COMMIT P99\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
