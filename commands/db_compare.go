@@ -1,13 +1,63 @@
 package commands
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
+
+const dbCompareHelp = `Compares the data directories of the members of one cluster that has lost its
+quorum, and says which one to recover from: the one that is not damaged and holds
+the newest entry, by raft's order of term and index, applied or in the log.
+
+Exit codes: 0 one can be used, 2 wrong usage, 3 every one is damaged, 4 one cannot
+be read or is locked by a running etcd.`
+
+func newDBCompareCmd(a *app.App) *cobra.Command {
+	d := &dbFile{a: a}
+	cmd := &cobra.Command{
+		Use: "compare DIR...", Short: "Find the best of several data directories to recover from", Long: dbCompareHelp,
+		Example: "  etcdkit db compare /mnt/m1/etcd /mnt/m2/etcd /mnt/m3/etcd",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    a.Run(func(ctx context.Context, args []string) error { return runDBCompare(ctx, a, args, d.wait) }),
+	}
+	d.bind(cmd)
+	return cmd
+}
+
+func runDBCompare(ctx context.Context, a *app.App, dirs []string, wait time.Duration) error {
+	all, best, err := snapshot.Compare(ctx, dirs, wait)
+	if err != nil {
+		return err
+	}
+	v := comparisonOf(all, best)
+	if err := a.Print(output.Result{JSON: v, Simple: v.simple, Table: v.table}); err != nil {
+		return err
+	}
+	unread := 0
+	for _, c := range all {
+		if c.Report == nil {
+			unread++
+		}
+	}
+	switch {
+	case best < 0 && unread < len(all):
+		return cli.Verdict(errors.New("no data directory can be recovered from"))
+	case unread > 0:
+		return cli.CannotTell(fmt.Errorf("%d of %d data directories could not be read", unread, len(all)))
+	}
+	return nil
+}
 
 // comparison is what db compare shows.
 type comparison struct {
