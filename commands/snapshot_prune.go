@@ -64,23 +64,26 @@ Exit codes: 0 pruned; 1 failed; 2 wrong usage or configuration.`,
 }
 
 func prunedResult(p *snapshot.Pruned) output.Result {
-	word := map[bool]string{true: "would delete", false: "deleted"}[p.DryRun]
-	action := func(d *snapshot.Decision) string {
+	action := func(deleted bool) string {
 		switch {
-		case d.Keep:
-			return "keep"
-		case p.DryRun || d.Deleted:
-			return word
+		case p.DryRun:
+			return "would delete"
+		case deleted:
+			return "deleted"
 		}
 		return "not deleted"
 	}
 	rows := func() [][]string {
 		var rows [][]string
 		for _, d := range p.Decisions {
-			rows = append(rows, []string{action(d), d.Backup.Name, output.Bytes(d.Backup.StoredBytes), strings.Join(d.Reasons, ", ")})
+			what := "keep"
+			if !d.Keep {
+				what = action(d.Deleted)
+			}
+			rows = append(rows, []string{what, d.Backup.Name, output.Bytes(d.Backup.StoredBytes), strings.Join(d.Reasons, ", ")})
 		}
 		for _, l := range p.Leftovers {
-			rows = append(rows, []string{word, l.Key, "", l.Reason})
+			rows = append(rows, []string{action(l.Removed), l.Key, "", l.Reason})
 		}
 		return rows
 	}

@@ -94,7 +94,7 @@ func runSnapshotVerify(ctx context.Context, a *app.App, f *verifyFlags, args []s
 	if err != nil {
 		return err
 	}
-	var results []*snapshot.Verification
+	results := []*snapshot.Verification{}
 	var errs []error
 	for _, b := range chosen {
 		v, err := snapshot.Verify(ctx, repo, b, opts)

@@ -101,6 +101,7 @@ func Gather(ctx context.Context, doors Doors, endpoints []string, opts Options) 
 		facts.Gaps = append(facts.Gaps, Gap{Check: KindMembers, Reason: "no endpoint returned the member list"})
 	}
 	for _, p := range probes {
+		p.PeerURLs, p.ClientURLs = append([]string{}, p.PeerURLs...), append([]string{}, p.ClientURLs...) // of a member not listed too
 		facts.Members = append(facts.Members, p.Member)
 		facts.Gaps = append(facts.Gaps, p.gaps...)
 	}

@@ -54,7 +54,7 @@ func removalSteps(r *Report) []Step {
 			},
 			Step{
 				Why:     "drop the backups taken before: each holds what was in clear when it was taken",
-				Command: "etcdkit snapshot prune REPO",
+				Command: "etcdkit snapshot prune REPO --keep-last 1",
 			},
 			Step{Why: "treat what was in clear as read: change those credentials"},
 		)

@@ -48,7 +48,7 @@ func CopyBackups(ctx context.Context, from, to store.Store, opts CopyOptions) ([
 	for _, b := range there {
 		have[b.Name] = b.Problem == ""
 	}
-	var copied []CopiedBackup
+	copied := []CopiedBackup{}
 	for i, b := range wanted {
 		c := CopiedBackup{Name: b.Name, Bytes: b.StoredBytes}
 		if !have[b.Name] {

@@ -33,7 +33,7 @@ func Prune(ctx context.Context, repo store.Store, opts PruneOptions) (*Pruned, e
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Pruned{DryRun: opts.DryRun}
+	p := &Pruned{DryRun: opts.DryRun, Decisions: []*Decision{}, Leftovers: []Leftover{}}
 	l, err := readListing(ctx, repo, opts.Cluster)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,8 @@ func Prune(ctx context.Context, repo store.Store, opts PruneOptions) (*Pruned, e
 			return p, err
 		}
 	}
-	p.Leftovers, err = Clean(ctx, repo, CleanOptions{Runs: opts.Runs, StaleAfter: opts.StaleAfter, Now: opts.Now, DryRun: opts.DryRun})
+	left, err := Clean(ctx, repo, CleanOptions{Runs: opts.Runs, StaleAfter: opts.StaleAfter, Now: opts.Now, DryRun: opts.DryRun})
+	p.Leftovers = append(p.Leftovers, left...)
 	return p, err
 }
 
