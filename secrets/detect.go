@@ -5,7 +5,9 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"io"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/google/osv-scalibr/veles"
 
@@ -23,11 +25,25 @@ const (
 
 // rule finds one kind of credential.
 type rule struct {
-	name     string
-	detector veles.Detector
-	// needs are texts of which one stands in everything that the detector
-	// finds. Without them it is as fast as a search for a text by itself.
+	name  string
+	finds func(value []byte) bool
+	// needs are texts of which one stands in everything that the rule finds.
+	// Without them it is as fast as a search for a text by itself.
 	needs []string
+}
+
+// library finds what a detector of the library does.
+func library(d veles.Detector) func([]byte) bool {
+	return func(value []byte) bool {
+		hits, _ := d.Detect(value)
+		return len(hits) > 0
+	}
+}
+
+// form finds what an expression matches, which is compiled when it is needed.
+func form(expr string) func([]byte) bool {
+	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+	return func(value []byte) bool { return compiled().Match(value) }
 }
 
 // detect looks for what looks like credentials and returns the names of the
@@ -53,10 +69,8 @@ func detect(rules []rule, objectName string, value []byte) string {
 
 func search(rules []rule, value []byte, found map[string]bool) {
 	for _, r := range rules {
-		if !found[r.name] && r.mayFind(value) {
-			if hits, _ := r.detector.Detect(value); len(hits) > 0 {
-				found[r.name] = true
-			}
+		if !found[r.name] && r.mayFind(value) && r.finds(value) {
+			found[r.name] = true
 		}
 	}
 }

@@ -18,6 +18,9 @@ import (
 // repositories stumbles.
 func gitlabToken() string { return "glpat" + "-" + "aB3dE6gH9jK2mN5pQ8sT" }
 
+// made makes up a token of so many letters and digits after its beginning.
+func made(prefix string, n int) string { return prefix + strings.Repeat("aB3dE6gH9j", n)[:n] }
+
 // privateKey makes a new one: rules look at what is inside.
 func privateKey(t *testing.T) string {
 	t.Helper()
@@ -52,13 +55,19 @@ func TestDetectNamesKindsOfCredentials(t *testing.T) {
 		object, value string
 		want          string
 	}{
-		"nothing":                        {"app", "k8s\x00 a ConfigMap with color=blue", ""},
-		"a token":                        {"app", "k8s\x00 token=" + gitlabToken() + "\n", "gitlab-token"},
-		"a token in JSON":                {"app", `{"kind":"Pod","env":[{"value":"` + gitlabToken() + `"}]}`, "gitlab-token"},
-		"a private key":                  {"app", "k8s\x00 tls.key\n" + privateKey(t), "private-key"},
-		"two kinds, in the rules' order": {"app", gitlabToken() + "\n" + privateKey(t), "private-key,gitlab-token"},
-		"a certificate is none":          {"ca", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", ""},
-		"a Helm release":                 {"sh.helm.release.v1.web.v3", "k8s\x00 release " + release(t, values) + "\x1a\x00", "gitlab-token"},
+		"nothing":                         {"app", "k8s\x00 a ConfigMap with color=blue", ""},
+		"a token":                         {"app", "k8s\x00 token=" + gitlabToken() + "\n", "gitlab-token"},
+		"a token in JSON":                 {"app", `{"kind":"Pod","env":[{"value":"` + gitlabToken() + `"}]}`, "gitlab-token"},
+		"a classic token of GitHub":       {"app", "k8s\x00(" + made("ghp_", 36), "github-token"},
+		"a fine-grained one":              {"app", made(made("github_pat_", 22)+"_", 59), "github-token"},
+		"one that is too short":           {"app", made("ghp_", 35) + "\n", ""},
+		"a key of Stripe":                 {"app", `{"key":"` + made("sk_live_", 24) + `"}`, "stripe-key"},
+		"a webhook's of Stripe":           {"app", made("whsec_", 32), "stripe-key"},
+		"a name that looks a bit like it": {"app", "task_test_results_of_yesterday_evening", ""},
+		"a private key":                   {"app", "k8s\x00 tls.key\n" + privateKey(t), "private-key"},
+		"two kinds, in the rules' order":  {"app", gitlabToken() + "\n" + privateKey(t), "private-key,gitlab-token"},
+		"a certificate is none":           {"ca", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", ""},
+		"a Helm release":                  {"sh.helm.release.v1.web.v3", "k8s\x00 release " + release(t, values) + "\x1a\x00", "gitlab-token"},
 		"a Helm release in JSON": {
 			"sh.helm.release.v1.web.v3",
 			`{"kind":"Secret","data":{"release":"` + base64.StdEncoding.EncodeToString([]byte(release(t, values))) + `"}}`, "gitlab-token",

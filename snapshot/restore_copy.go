@@ -13,18 +13,17 @@ import (
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
 
-// Sizes of the copy: what is written at once, how many of those are in flight,
-// and what is read and hashed at once, while it is in the processor's cache.
+// Sizes of the copy: what is read, hashed and written at once, while it is in
+// the processor's cache, and how many of those are in flight. Larger writes cost
+// more: the kernel then looks for larger free blocks of memory.
 const (
-	copyPiece  = 2 << 20
-	copyPieces = 8
-	hashPiece  = 128 << 10
+	copyPiece  = 64 << 10
+	copyPieces = 64
 )
 
 // copyDatabase copies the snapshot into the target, hashes it on the way and
 // checks it. Where the source is a file, the check reads the same file
-// meanwhile, and the copy goes past the page cache; a stream is checked by
-// what arrived, while it is still in memory.
+// meanwhile; a stream is checked by what arrived, while it is still in memory.
 func copyDatabase(ctx context.Context, src RestoreSource, t *stagedDir, opts RestoreOptions, seen *keyWatch) (c *Copied, err error) {
 	out, err := createCopy(t.database())
 	if err != nil {
@@ -85,7 +84,6 @@ func fileOf(r io.Reader) (*os.File, error) {
 // copyAlongside copies a file and checks it at the same time.
 func copyAlongside(ctx context.Context, out *copyFile, file *os.File, info os.FileInfo, src RestoreSource, opts RestoreOptions, seen *keyWatch) (c *Copied, damage, err error) {
 	out.clone(file)
-	out.bypass()
 	var checked Copied
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -135,17 +133,11 @@ func (c *Copied) patch(f *os.File) error {
 	return nil
 }
 
-// piece is a part of a snapshot on its way: n bytes of a buffer.
-type piece struct {
-	buf []byte
-	n   int
-}
-
 // copyHashed writes src to out, and hashes it while the disk is busy.
 func copyHashed(ctx context.Context, out *copyFile, src RestoreSource, progress func(done, total int64)) (*Copied, error) {
-	free, read := make(chan piece, copyPieces), make(chan piece, copyPieces)
+	free, read := make(chan []byte, copyPieces), make(chan []byte, copyPieces)
 	for range copyPieces {
-		free <- piece{buf: alignedBuffer(copyPiece)}
+		free <- make([]byte, copyPiece)
 	}
 	s := newTrailed()
 	g, ctx := errgroup.WithContext(ctx)
@@ -159,7 +151,7 @@ func copyHashed(ctx context.Context, out *copyFile, src RestoreSource, progress 
 				return fmt.Errorf("write the database: %w", err)
 			}
 			progress(out.size, src.Size)
-			free <- p
+			free <- p[:copyPiece]
 		}
 		return nil
 	})
@@ -170,26 +162,24 @@ func copyHashed(ctx context.Context, out *copyFile, src RestoreSource, progress 
 }
 
 // readPieces reads and hashes src to its end.
-func readPieces(ctx context.Context, src RestoreSource, s *trailed, free <-chan piece, to chan<- piece) error {
-	for ended := false; !ended; {
-		var p piece
+func readPieces(ctx context.Context, src RestoreSource, s *trailed, free <-chan []byte, to chan<- []byte) error {
+	for {
+		var p []byte
 		select {
 		case p = <-free:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		for p.n = 0; p.n < copyPiece && !ended; {
-			part := p.buf[p.n:min(p.n+hashPiece, copyPiece)]
-			n, end, err := readPiece(src.Reader, part)
-			if err != nil {
-				return fmt.Errorf("read %s: %w", src.Name, err)
-			}
-			s.add(part[:n])
-			p.n, ended = p.n+n, end
+		n, ended, err := readPiece(src.Reader, p)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", src.Name, err)
 		}
-		to <- p
+		s.add(p[:n])
+		to <- p[:n]
+		if ended {
+			return nil
+		}
 	}
-	return nil
 }
 
 // readPiece fills b and reports whether the source ended. io.ReadFull would

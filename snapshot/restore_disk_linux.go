@@ -19,22 +19,6 @@ func cloneFile(dst, src *os.File) error {
 	})
 }
 
-// setDirect lets writes to f bypass the page cache, or go through it again.
-func setDirect(f *os.File, direct bool) error {
-	return onFD(f, func(fd int) error {
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-		if err != nil {
-			return err
-		}
-		flags &^= unix.O_DIRECT
-		if direct {
-			flags |= unix.O_DIRECT
-		}
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
-		return err
-	})
-}
-
 // onFD calls fn with the descriptor of f, as it is.
 func onFD(f *os.File, fn func(fd int) error) error {
 	conn, err := f.SyscallConn()

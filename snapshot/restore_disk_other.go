@@ -12,6 +12,3 @@ func startWriting(*os.File, int64, int64) {}
 
 // cloneFile is not done here.
 func cloneFile(_, _ *os.File) error { return errors.ErrUnsupported }
-
-// setDirect is not done here.
-func setDirect(*os.File, bool) error { return errors.ErrUnsupported }

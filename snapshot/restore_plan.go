@@ -53,7 +53,7 @@ type Facts struct {
 // it would choose.
 func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Facts, error) {
 	f := Facts{Token: opts.Token, Bump: opts.Bump}
-	s, buf := newTrailed(), make([]byte, hashPiece)
+	s, buf := newTrailed(), make([]byte, copyPiece)
 	for ended := false; !ended; {
 		n, end, err := readPiece(src.Reader, buf)
 		if err != nil {

@@ -11,9 +11,11 @@ import (
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
+	"github.com/etcdkit/etcdkit/internal/start"
 )
 
 func main() {
+	start.Done()
 	signal.Ignore(syscall.SIGPIPE)                    // a broken standard error must not kill an upload
 	ctx, _ := cli.NotifyContext(context.Background()) // a second signal kills
 	os.Exit(commands.Main(ctx, config.TakeArgs(), cli.System()))
