@@ -82,7 +82,7 @@ func guides() []string {
 	return []string{
 		"../README.md", "../docs/getting-started.md", "../docs/backups.md", "../docs/restore.md", "../docs/health.md",
 		"../docs/files.md", "../docs/maintenance.md", "../docs/members.md", "../docs/disaster-recovery.md", "../docs/tls-and-auth.md", "../docs/disk.md",
-		"../docs/configuration.md", "../docs/from-etcdctl.md",
+		"../docs/configuration.md", "../docs/from-etcdctl.md", "../docs/json.md",
 	}
 }
 

@@ -9,8 +9,11 @@
 package health
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // Sentinels for callers that choose an exit code.
@@ -181,6 +184,16 @@ func (s Status) QuotaUsed() float64 {
 type Alarm struct {
 	Kind     string `json:"kind"` // NOSPACE, CORRUPT
 	MemberID uint64 `json:"memberID"`
+}
+
+// MarshalJSON implements json.Marshaler: the id stands there in hexadecimal
+// too, for jq rounds the number.
+func (a Alarm) MarshalJSON() ([]byte, error) {
+	type plain Alarm
+	return json.Marshal(struct {
+		plain
+		MemberIDHex string `json:"memberIDHex"`
+	}{plain(a), output.ID(a.MemberID)})
 }
 
 // Reads is the outcome of several linearizable reads through a member.
