@@ -138,6 +138,8 @@ func actionWords(a health.Action) string {
 		return words
 	}
 	pause := output.Duration(time.Duration(a.PauseSeconds * float64(time.Second)))
-	return fmt.Sprintf("%s; about %s back, stands still about %s, needs %s on its disk (%s)",
-		words, output.Bytes(a.ReclaimBytes), pause, output.Bytes(a.NeedBytes), a.Disk)
+	if a.ReclaimBytes > 0 { // alarm recover does not know it before the compaction
+		words += fmt.Sprintf("; about %s back", output.Bytes(a.ReclaimBytes))
+	}
+	return fmt.Sprintf("%s; stands still about %s, needs %s on its disk (%s)", words, pause, output.Bytes(a.NeedBytes), a.Disk)
 }

@@ -195,6 +195,9 @@ func (r *run) scrape(ctx context.Context, endpoint string) Samples {
 }
 
 func compaction(facts Facts, keep int64) Action {
+	if rev := newestRevision(facts); rev <= keep {
+		return Action{Action: actionCompact, Detail: fmt.Sprintf("nothing: the newest revision is %d, and %d are kept", rev, keep)}
+	}
 	return Action{
 		Action: actionCompact,
 		Detail: fmt.Sprintf("at revision %d, keeping %d: history is what a defragmentation cannot give back", newestRevision(facts)-keep, keep),

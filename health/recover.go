@@ -87,12 +87,13 @@ func (r *recovery) whole(ctx context.Context) error {
 		return hint.With(fmt.Errorf("%w: %w on %s: its data differ from the others'", ErrRefused, ErrCorrupt, member),
 			"find the difference with \"etcdkit check consistency\", then give the member fresh data: \"etcdkit member replace %s\", or restore the cluster from a backup", member)
 	}
+	// Without quorum what the others know of alarms is not known.
+	if err := voterWithQuorum(facts); err != nil {
+		return err
+	}
 	armed := alarmed(facts, "NOSPACE")
 	if len(armed) == 0 {
 		return nil
-	}
-	if err := voterWithQuorum(facts); err != nil {
-		return err
 	}
 	r.run.out.Plan = r.describe(facts, armed)
 	if r.tools.Planned != nil {
@@ -190,7 +191,9 @@ func (r *recovery) describe(facts Facts, armed []uint64) []Action {
 		plan = append(plan, Action{Action: actionSurvey, Detail: "read all live keys at one revision, to show what fills the database"})
 	}
 	c := compaction(facts, r.opts.Keep)
-	c.Detail += "; without it a defragmentation finds nothing to give back"
+	if newestRevision(facts) > r.opts.Keep {
+		c.Detail += "; without it a defragmentation finds nothing to give back"
+	}
 	plan = append(plan, c)
 	defrag, err := PlanDefrag(facts, r.defragOptions(facts, armed))
 	if err != nil {

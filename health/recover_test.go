@@ -61,6 +61,10 @@ func TestE38E39RecoverFromAQuotaUsedUp(t *testing.T) {
 	if err != nil || len(dry.Steps) != 0 || len(dry.Plan) < 6 {
 		t.Fatalf("dry run: %v, steps %s, plan %+v", err, done(&dry.Outcome), dry.Plan)
 	}
+	dry, err = health.Recover(t.Context(), tools, cluster.Endpoints(), health.RecoverOptions{DryRun: true, Keep: 1 << 40})
+	if err != nil || !strings.HasPrefix(dry.Plan[0].Detail, "nothing: the newest revision is ") {
+		t.Errorf("more revisions to keep than there are: %v, plan %+v, want no compaction", err, dry.Plan)
+	}
 
 	got, err := health.Recover(t.Context(), tools, cluster.Endpoints(), health.RecoverOptions{Keep: 5, Survey: true})
 	if err != nil {

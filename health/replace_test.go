@@ -189,6 +189,10 @@ func TestReplaceRefuses(t *testing.T) {
 		out, err := health.Replace(t.Context(), toolsFor(t, cluster), cluster.Endpoints(), opts)
 		return errors.Is(err, health.ErrRefused) && len(out.Steps) == 0, err
 	})
+	// What the last one knows of alarms is no proof that there is none.
+	if _, err := health.Recover(t.Context(), toolsFor(t, cluster), cluster.Endpoints(), health.RecoverOptions{}); !errors.Is(err, health.ErrRefused) {
+		t.Errorf("recover without quorum: %v, want a refusal", err)
+	}
 }
 
 // A learner that nobody starts is waited for until the deadline

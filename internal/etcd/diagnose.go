@@ -43,6 +43,10 @@ func Diagnose(ctx context.Context, c Config, err error) error {
 	defer cancel()
 	causes := c.probeAll(ctx)
 	for i, cause := range causes {
+		if cause == nil && strings.Contains(err.Error(), http1Answer) {
+			return hint.With(fmt.Errorf("%s: the server there speaks HTTP/1.1, not etcd's protocol", c.Endpoints[i]),
+				"name the client port, usually 2379, not that of peers (2380) or of metrics (2381)")
+		}
 		if cause == nil {
 			// This endpoint can be reached, so the cluster is what does not answer.
 			return hint.With(fmt.Errorf("%s: %w", c.Endpoints[i], shorten(err)),
@@ -54,6 +58,9 @@ func Diagnose(ctx context.Context, c Config, err error) error {
 	}
 	return &UnreachableError{errors.Join(causes...)}
 }
+
+// http1Answer is in grpc's error where a server answered in HTTP/1.1.
+const http1Answer = "looked like an HTTP/1.1 header"
 
 // UnreachableError says why not one of the endpoints can be talked to.
 type UnreachableError struct{ Cause error }

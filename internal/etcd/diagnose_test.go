@@ -91,6 +91,16 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
+// The port of peers, that of metrics, and that of anything else on the web.
+func TestAServerOfHTTPIsNoEtcd(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	err := get(t, config(s.URL))
+	if err == nil || err.Error() != s.URL+": the server there speaks HTTP/1.1, not etcd's protocol" || !strings.Contains(hint.Of(err), "client port") {
+		t.Errorf("got %v, hint %q", err, hint.Of(err))
+	}
+}
+
 func TestDiagnoseKnowsTheServersAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
