@@ -279,8 +279,8 @@ func (c Config) caHint() string {
 	return "--cacert " + c.TLS.CACert + " is not the CA that signed it"
 }
 
-// explainFiles words certificate files that cannot be used.
-func (c Config) explainFiles(err error) error {
+// CheckFiles fails where a certificate file cannot be read.
+func (c Config) CheckFiles() error {
 	for _, f := range []struct{ flag, path string }{{"--cacert", c.TLS.CACert}, {"--cert", c.TLS.Cert}, {"--key", c.TLS.Key}} {
 		if f.path == "" {
 			continue
@@ -290,6 +290,14 @@ func (c Config) explainFiles(err error) error {
 			return hint.With(fmt.Errorf("%s: %w", f.flag, openErr), "check the path and the permissions of %s", f.flag)
 		}
 		file.Close()
+	}
+	return nil
+}
+
+// explainFiles words certificate files that cannot be used.
+func (c Config) explainFiles(err error) error {
+	if err := c.CheckFiles(); err != nil {
+		return err
 	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		return hint.With(err, "--cert and --key go together")
