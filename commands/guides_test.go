@@ -15,6 +15,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -132,8 +133,18 @@ func TestTheCommandsOfTheGuidesWork(t *testing.T) {
 }
 
 func TestTheCommandsOfTheSecretsGuideWork(t *testing.T) {
-	cluster := etcdtest.Start(t, embedded.Options{})
-	newGuideShell(t, cluster).run(t, "../docs/secrets.md")
+	cluster := etcdtest.Start(t, embedded.Options{Configure: func(_ int, cfg *embed.Config) {
+		cfg.BackendBatchInterval = time.Millisecond // the guide looks into the file right after a write
+	}})
+	sh := newGuideShell(t, cluster)
+	backup, err := os.ReadFile("../snapshot/testdata/kubernetes.db") // the cluster's own has no objects
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(sh.dir, "backup.db"), backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.run(t, "../docs/secrets.md")
 }
 
 // guideShell is where the commands of guides run.
