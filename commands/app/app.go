@@ -108,12 +108,12 @@ func (a *App) Connection() (etcd.Config, error) {
 	if err != nil {
 		return c, err
 	}
+	c.Log = a.Logger()
 	if a.Dialect.DiagnosesConnections() {
 		if err := c.CheckFiles(); err != nil {
 			return c, cli.Usage(err)
 		}
 	}
-	c.Log = a.Logger()
 	a.conn = &c
 	return c, nil
 }

@@ -279,8 +279,16 @@ func (c Config) caHint() string {
 	return "--cacert " + c.TLS.CACert + " is not the CA that signed it"
 }
 
-// CheckFiles fails where a certificate file cannot be read.
+// CheckFiles fails where a certificate file cannot be read or used.
 func (c Config) CheckFiles() error {
+	if _, err := c.Client(); err != nil {
+		return c.explainFiles(err)
+	}
+	return nil
+}
+
+// readable fails where a certificate file cannot be read.
+func (c Config) readable() error {
 	for _, f := range []struct{ flag, path string }{{"--cacert", c.TLS.CACert}, {"--cert", c.TLS.Cert}, {"--key", c.TLS.Key}} {
 		if f.path == "" {
 			continue
@@ -296,7 +304,7 @@ func (c Config) CheckFiles() error {
 
 // explainFiles words certificate files that cannot be used.
 func (c Config) explainFiles(err error) error {
-	if err := c.CheckFiles(); err != nil {
+	if err := c.readable(); err != nil {
 		return err
 	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
