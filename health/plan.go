@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -84,7 +85,8 @@ type Step struct {
 // PlanDefrag says what a defragmentation would do, in order: members that are
 // not worth it or left out, then followers, then the leader. Learners are
 // left out, for they serve nobody. The error is ErrRefused where going on
-// could cost quorum or fill a disk; the plan is whole anyway.
+// could cost quorum or fill a disk, and ErrUnknown where so few answer that
+// nothing can be said of the rest; the plan is whole anyway.
 func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 	if err := knownMembers(facts.Members, opts.Members); err != nil {
 		return nil, err
@@ -116,7 +118,11 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 		})
 	}
 	plan := slices.Concat(skipped, followers, last)
-	if work := len(followers) + len(last); work > 0 && voting.Alive < voting.Voters && voting.CanLose() == 0 && !opts.Force {
+	work := len(followers) + len(last)
+	if work == 0 && !voting.Serves() {
+		refusals = append(refusals, hint.With(fmt.Errorf("%w: %s", ErrUnknown, voting), "see what is wrong with: etcdkit health"))
+	}
+	if work > 0 && voting.Alive < voting.Voters && voting.CanLose() == 0 && !opts.Force {
 		refusals = append(refusals, fmt.Errorf("%w: %s, so none may stand still", ErrRefused, voting))
 	}
 	return plan, errors.Join(refusals...)

@@ -54,6 +54,10 @@ func TestPlanDefrag(t *testing.T) {
 			opts: DefragOptions{Members: []string{"2"}},
 			want: "skip a, skip c, defrag b",
 		},
+		"without quorum nothing is known of those that do not answer": {
+			change: func(f *Facts) { *f = sound(); down(&f.Members[1]); down(&f.Members[2]) },
+			want:   "skip a, skip b, skip c", err: ErrUnknown,
+		},
 		"a name that no member has is an error": {opts: DefragOptions{Members: []string{"x"}}, err: ErrNoMember},
 		"the leader is left out on demand": {
 			opts: DefragOptions{SkipLeader: true},
