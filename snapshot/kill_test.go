@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +22,9 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
+
+// duringManifest is the one point that only the store can see.
+const duringManifest = "during the manifest"
 
 // The variables by which a test starts itself as a process that will be
 // killed.
@@ -129,7 +134,11 @@ func (r *deadlyReader) Read(p []byte) (int, error) {
 func kill(t *testing.T, w *world, at string, after time.Duration, endpoints ...string) bool {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envVictim+"="+at, envURL+"="+w.url, envS3+"="+w.server.URL,
+	s3 := w.server.URL
+	if at == duringManifest {
+		s3 = w.s3.URL
+	}
+	cmd.Env = append(os.Environ(), envVictim+"="+at, envURL+"="+w.url, envS3+"="+s3,
 		envEtcd+"="+strings.Join(endpoints, ","), envRuns+"="+w.runs.Dir)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -140,12 +149,30 @@ func kill(t *testing.T, w *world, at string, after time.Duration, endpoints ...s
 		timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 	}
+	if at == duringManifest {
+		w.s3.Add(faultproxy.Rule{Method: http.MethodPut, Path: ".json", Stall: true})
+		go w.killAtManifest(t.Context(), cmd.Process)
+	}
 	err := cmd.Wait()
 	exit, isExit := errors.AsType[*exec.ExitError](err)
 	if err != nil && !isExit || isExit && exit.ExitCode() > 0 {
 		t.Fatalf("victim: %v, %s", err, stderr.String())
 	}
 	return isExit
+}
+
+// killAtManifest kills a process while the proxy has its manifest, and the
+// store has not.
+func (w *world) killAtManifest(ctx context.Context, p *os.Process) {
+	for ctx.Err() == nil {
+		if slices.ContainsFunc(w.s3.Requests(), func(r faultproxy.Request) bool {
+			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, ".json")
+		}) {
+			_ = p.Kill()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // TestKilledRuns kills runs at named points and sees that nothing is lost,
@@ -158,7 +185,7 @@ func TestKilledRuns(t *testing.T) {
 	direct := members.Endpoints()[0]
 	for _, at := range []string{
 		"first part", "middle", "last part", "after complete, before the manifest", "after the manifest",
-		"between the two deletes of prune", "during failover",
+		duringManifest, "between the two deletes of prune", "during failover",
 	} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t, members, server)
