@@ -65,6 +65,12 @@ func TestE101FailingBackupsAreNoticed(t *testing.T) {
 		code, _, _ := run(t, "etcdkit", "snapshot", "age", repo, "--max", limit, "--metrics-file", filepath.Join(dir, "age.prom"))
 		return code
 	}
+	if code := age("1h"); code != 4 {
+		t.Errorf("age where the folder is not there, as an unmounted one: exit code %d, want 4", code)
+	}
+	if err := os.Mkdir(repo, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if code := age("1h"); code != 3 {
 		t.Errorf("age without a backup: exit code %d, want 3", code)
 	}

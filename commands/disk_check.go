@@ -129,7 +129,7 @@ func (f diskFlags) options(a *app.App, args []string) (disk.Options, error) {
 		return opts, nil
 	}
 	var err error
-	_, _ = a.Connection() // only for what it finds on the node
+	_, _ = a.Settings() // only for what it finds on the node
 	opts.Dir, err = existingDir(cmp.Or(a.Global.Found.DataDir, usualDataDir))
 	return opts, err
 }

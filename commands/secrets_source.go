@@ -87,7 +87,7 @@ func nodeOf(a *app.App, source string) (root fs.FS, found etcd.Found, err error)
 		root = os.DirFS("/")
 	}
 	if source == "" {
-		_, err := a.Connection()
+		_, err := a.Settings()
 		return root, a.Global.Found, err
 	}
 	if a.Global.Discover == "none" {

@@ -101,6 +101,21 @@ func (a *App) Group(use, short string, subs ...*cobra.Command) *cobra.Command {
 
 // Connection returns how to connect to the cluster that the user means.
 func (a *App) Connection() (etcd.Config, error) {
+	c, err := a.Settings()
+	if err != nil {
+		return c, err
+	}
+	if a.Dialect.DiagnosesConnections() {
+		if err := c.CheckFiles(); err != nil {
+			return c, cli.Usage(err)
+		}
+	}
+	return c, nil
+}
+
+// Settings is Connection for who does not connect: certificate files may be
+// unreadable.
+func (a *App) Settings() (etcd.Config, error) {
 	if a.conn != nil {
 		return *a.conn, nil
 	}
@@ -109,11 +124,6 @@ func (a *App) Connection() (etcd.Config, error) {
 		return c, err
 	}
 	c.Log = a.Logger()
-	if a.Dialect.DiagnosesConnections() {
-		if err := c.CheckFiles(); err != nil {
-			return c, cli.Usage(err)
-		}
-	}
 	a.conn = &c
 	return c, nil
 }
