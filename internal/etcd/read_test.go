@@ -207,7 +207,10 @@ func TestReaderReadsALearner(t *testing.T) {
 	voter, learner := c.Members[0], c.Members[1]
 	client := clientWith(t, voter.Endpoint(), nil)
 	etcdtest.Fill(t, client, "k", 300, 10)
+	// Where the removed one led, what reaches the other before it leads is lost.
 	etcdtest.Until(t, "the second member is removed", func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
 		_, err := client.MemberRemove(ctx, learner.ID())
 		return err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
 	})
@@ -215,9 +218,12 @@ func TestReaderReadsALearner(t *testing.T) {
 	if err := os.RemoveAll(learner.DataDir()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.MemberAddAsLearner(t.Context(), []string{learner.PeerURL()}); err != nil {
-		t.Fatal(err)
-	}
+	etcdtest.Until(t, "the learner is added", func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		_, err := client.MemberAddAsLearner(ctx, []string{learner.PeerURL()})
+		return err == nil || errors.Is(err, rpctypes.ErrPeerURLExist)
+	})
 	joining.ClusterState = embed.ClusterStateFlagExisting
 	if err := learner.Start(t.Context()); err != nil {
 		t.Fatal(err)
