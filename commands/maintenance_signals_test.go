@@ -186,7 +186,7 @@ func TestMemberReplaceGoesOnAfterAnEndAtEachStep(t *testing.T) {
 				} else {
 					follow(t, servers.Members[0].Endpoint, servers.Endpoints()) // no step hands leadership on
 				}
-				peer, clients := "http://"+freePort(t), "http://"+freePort(t)
+				peer, clients := "http://"+etcdtest.ReservePort(t), "http://"+etcdtest.ReservePort(t)
 				started := false
 				r := &interrupted{etcdkit: installed(t, t.TempDir()), state: t.TempDir(), end: end, steps: []string{"remove", "add", "promote"}}
 				r.onLine = func(line string) {
@@ -202,16 +202,6 @@ func TestMemberReplaceGoesOnAfterAnEndAtEachStep(t *testing.T) {
 			})
 		}
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	port, err := embedded.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(port.Release)
-	return port.Addr()
 }
 
 // follow makes the member at the endpoint one that does not lead.

@@ -38,7 +38,7 @@ func TestE67MemberPromoteWaits(t *testing.T) {
 		return cmd.ProcessState.ExitCode(), lines
 	}
 	nothing := func(string) {}
-	peer, clients := "http://"+freePort(t), "http://"+freePort(t)
+	peer, clients := "http://"+etcdtest.ReservePort(t), "http://"+etcdtest.ReservePort(t)
 	if code, lines := run(nothing, "member", "add", "m2", "--peer-urls", peer); code != 0 {
 		t.Fatalf("member add: %d, %q", code, lines)
 	}

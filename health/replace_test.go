@@ -16,17 +16,8 @@ import (
 
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
-
-func freeURL(t *testing.T) string {
-	t.Helper()
-	port, err := embedded.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(port.Release)
-	return "http://" + port.Addr()
-}
 
 // join starts a member as a start command says, for the length of the test.
 func join(t *testing.T, name, peerURL, command string) {
@@ -40,7 +31,7 @@ func join(t *testing.T, name, peerURL, command string) {
 		}
 	}
 	peer, _ := url.Parse(peerURL)
-	client, _ := url.Parse(freeURL(t))
+	client, _ := url.Parse("http://" + etcdtest.ReservePort(t))
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	cfg.UnsafeNoFsync, cfg.ZapLoggerBuilder = true, embed.NewZapLoggerBuilder(zap.NewNop())
@@ -98,7 +89,7 @@ func TestReplace(t *testing.T) {
 			}
 			peer := cluster.Members[0].PeerURL()
 			if !tc.sameURL {
-				peer = freeURL(t)
+				peer = "http://" + etcdtest.ReservePort(t)
 			}
 			out, err := health.Replace(t.Context(), toolsFor(t, cluster), cluster.Endpoints(), health.ReplaceOptions{
 				Old: "m1", Name: tc.newName, PeerURLs: []string{peer}, Deadline: time.Minute,
@@ -126,7 +117,7 @@ func TestReplaceGoesOnAfterAnInterruption(t *testing.T) {
 	cluster := start(t, 3, nil)
 	cluster.Members[0].Stop()
 	leader(t, cluster)
-	peer := freeURL(t)
+	peer := "http://" + etcdtest.ReservePort(t)
 	hangup := errors.New("hung up")
 	started := false
 	var all []string
@@ -201,7 +192,7 @@ func TestPromoteGivesUpAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, 1, nil)
 	client := connect(t, cluster.Endpoints()...)
-	added, err := client.MemberAddAsLearner(t.Context(), []string{freeURL(t)})
+	added, err := client.MemberAddAsLearner(t.Context(), []string{"http://" + etcdtest.ReservePort(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func DefragmentDataDir(ctx context.Context, dataDir string, wait time.Duration, 
 	if err := checkBeforeWriting(ctx, dataDir, wait); err != nil {
 		return nil, err
 	}
-	if free, err := freeSpace(dataDir); err == nil && free < uint64(info.Size()) {
+	if free, little := tooLittle(dataDir, uint64(info.Size())); little {
 		return nil, hint.With(fmt.Errorf("%w: %s has %d MiB free, a second copy may need %d MiB", ErrNoSpace, dataDir, free>>20, info.Size()>>20), "free some first")
 	}
 	if log == nil {

@@ -164,11 +164,7 @@ func (t *stagedDir) checkRoom(size int64) error {
 }
 
 func haveRoom(dir string, need uint64) error {
-	free, err := freeSpace(dir)
-	if err != nil {
-		return nil // not known is not too little
-	}
-	if need > free {
+	if free, little := tooLittle(dir, need); little {
 		return hint.With(fmt.Errorf("%w: %s has %d MiB free, the restore needs %d MiB", ErrNoSpace, dir, free>>20, need>>20),
 			"free some, or restore to another filesystem")
 	}

@@ -22,13 +22,19 @@ type scratch struct {
 	err  error // why it could not be written
 }
 
-// room fails where a folder has not as much free space as need. Where that
-// cannot be known, the write itself will tell.
+// tooLittle reports whether a folder has less free space than is needed, and how
+// much it has. What cannot be known is not too little: the write will tell.
+func tooLittle(dir string, need uint64) (free uint64, little bool) {
+	free, err := freeSpace(dir)
+	return free, err == nil && free < need
+}
+
+// room fails where a folder has not as much free space as need.
 func room(dir string, need int64, flag string) error {
 	dir = cmp.Or(dir, os.TempDir())
-	free, err := freeSpace(dir)
-	if err != nil || need <= 0 || uint64(need) <= free {
-		return nil // not known is not too little
+	free, little := tooLittle(dir, uint64(max(need, 0)))
+	if !little {
+		return nil
 	}
 	return hint.With(fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrNoSpace, dir, free>>20, need>>20),
 		"free some, or choose a folder with more space with %s", flag)

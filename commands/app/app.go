@@ -29,6 +29,8 @@ type App struct {
 
 	conn *etcd.Config // how the cluster was last connected to, for explaining errors
 	ran  bool         // a command's own code was reached
+
+	checked bool // the certificate files of conn can be used
 }
 
 // New returns the App of a program.
@@ -102,14 +104,13 @@ func (a *App) Group(use, short string, subs ...*cobra.Command) *cobra.Command {
 // Connection returns how to connect to the cluster that the user means.
 func (a *App) Connection() (etcd.Config, error) {
 	c, err := a.Settings()
-	if err != nil {
+	if err != nil || a.checked || !a.Dialect.DiagnosesConnections() {
 		return c, err
 	}
-	if a.Dialect.DiagnosesConnections() {
-		if err := c.CheckFiles(); err != nil {
-			return c, cli.Usage(err)
-		}
+	if err := c.CheckFiles(); err != nil {
+		return c, cli.Usage(err)
 	}
+	a.checked = true
 	return c, nil
 }
 

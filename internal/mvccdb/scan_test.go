@@ -3,7 +3,6 @@ package mvccdb_test
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,23 +17,11 @@ func TestABatchAfterAnErrorIsItsOwn(t *testing.T) {
 	if err := gendb.Write(t.Context(), path, gendb.Options{Keys: 6000, ValueBytes: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := mvccdb.Open(f, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := open(t, path)
 	enough := errors.New("enough")
 	batches, records := 0, 0
 	opts := mvccdb.Options{Buckets: []string{mvccdb.KeyBucket}, Workers: 1}
-	err = mvccdb.Scan(t.Context(), db, opts, func(b *mvccdb.Batch) (int, error) {
+	err := mvccdb.Scan(t.Context(), db, opts, func(b *mvccdb.Batch) (int, error) {
 		batches++
 		records += len(b.Records)
 		for _, r := range b.Records {

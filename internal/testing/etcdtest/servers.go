@@ -80,8 +80,8 @@ func NewServers(t testing.TB, opts ServerOptions) *Servers {
 		name := fmt.Sprintf("m%d", i+1)
 		s.Members = append(s.Members, &Server{
 			Name:     name,
-			Endpoint: scheme(opts.CA != nil) + reserve(t),
-			PeerURL:  scheme(opts.PeerTLS) + reserve(t),
+			Endpoint: scheme(opts.CA != nil) + ReservePort(t),
+			PeerURL:  scheme(opts.PeerTLS) + ReservePort(t),
 			DataDir:  filepath.Join(dir, name+".etcd"),
 			t:        t, cluster: s, path: path, logFile: filepath.Join(dir, name+".log"),
 		})
@@ -246,8 +246,8 @@ func scheme(secure bool) string {
 	return "http://"
 }
 
-// reserve keeps a free loopback port for the test.
-func reserve(t testing.TB) string {
+// ReservePort keeps a free loopback port for the test and returns its address.
+func ReservePort(t testing.TB) string {
 	t.Helper()
 	p, err := embedded.ReservePort()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 
-	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/process"
 )
 
@@ -44,10 +44,10 @@ type member struct {
 // come out right. They end with the test.
 func startCluster(t testing.TB, etcd, dir string, sc Scenario) *cluster {
 	t.Helper()
-	c := &cluster{dead: "http://" + reserve(t)}
+	c := &cluster{dead: "http://" + etcdtest.ReservePort(t)}
 	scheme, flags, ours := transport(t, sc)
 	for i := range sc.Members {
-		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i+1), client: scheme + reserve(t), peer: "http://" + reserve(t), tls: ours})
+		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i+1), client: scheme + etcdtest.ReservePort(t), peer: "http://" + etcdtest.ReservePort(t), tls: ours})
 	}
 	if sc.Members == 0 {
 		return c
@@ -80,16 +80,6 @@ func transport(t testing.TB, sc Scenario) (scheme string, flags []string, ours *
 	pair := sc.CA.Server(t)
 	flags = append([]string{"--cert-file", pair.CertFile, "--key-file", pair.KeyFile, "--trusted-ca-file", sc.CA.File, "--client-cert-auth"}, sc.Server...)
 	return "https://", flags, sc.CA.ClientConfig(t, sc.CA.Client(t, "parity"))
-}
-
-func reserve(t testing.TB) string {
-	t.Helper()
-	port, err := embedded.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(port.Release)
-	return port.Addr()
 }
 
 // tokenTries is far more than the few dozen it takes.

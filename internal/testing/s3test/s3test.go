@@ -16,8 +16,8 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/certs"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/process"
 	"github.com/etcdkit/etcdkit/internal/testing/reference"
 )
@@ -46,14 +46,9 @@ type Server struct {
 // Start starts a server over an empty folder and waits until it answers.
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
-	dir := t.TempDir()
-	port, err := embedded.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(port.Release)
+	dir, port := t.TempDir(), etcdtest.ReservePort(t)
 	s := &Server{
-		URL: "http://" + port.Addr(), Dir: filepath.Join(dir, "buckets"),
+		URL: "http://" + port, Dir: filepath.Join(dir, "buckets"),
 		AccessKey: "key" + rand.Text(), SecretKey: rand.Text(),
 	}
 	folders := map[string]string{"sidecar": filepath.Join(dir, "metadata"), "versions": filepath.Join(dir, "versions"), "buckets": s.Dir}
@@ -62,10 +57,10 @@ func Start(t testing.TB, opts Options) *Server {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"--port", port.Addr(), "--region", Region, "--quiet"}
+	args := []string{"--port", port, "--region", Region, "--quiet"}
 	if opts.CA != nil {
 		pair := opts.CA.Server(t)
-		s.URL, s.tls = "https://"+port.Addr(), opts.CA.ClientConfig(t)
+		s.URL, s.tls = "https://"+port, opts.CA.ClientConfig(t)
 		args = append(args, "--cert", pair.CertFile, "--key", pair.KeyFile)
 	}
 	// Metadata beside the data: not every file system of a temporary folder
