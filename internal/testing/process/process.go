@@ -90,12 +90,19 @@ func (p *Process) end(signal func(*os.Process) error) {
 }
 
 // Pause halts the process without ending it: its connections stay open, and
-// nothing is answered any more.
+// nothing is answered any more once it returns.
 func (p *Process) Pause() {
 	p.t.Helper()
 	if err := pause(p.cmd.Process); err != nil {
 		p.t.Fatalf("pause %s: %v", p.name, err)
 	}
+	p.Await(func(context.Context) bool {
+		ok, err := halted(p.cmd.Process)
+		if err != nil {
+			p.t.Fatalf("pause %s: %v", p.name, err)
+		}
+		return ok
+	})
 }
 
 // Resume lets a paused process go on.

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package process
-
-import "syscall"
-
-func attr() *syscall.SysProcAttr { return nil }
