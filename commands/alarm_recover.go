@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +46,7 @@ maintenance runs); 129, 130, 143 ended by a signal.`,
 				return err
 			}
 			opts.Defrag.DiskFree, opts.Defrag.Force = free, a.Global.Force
+			opts.Defrag.MustExist = slices.Sorted(maps.Keys(free))
 			return runAlarmRecover(ctx, a, opts, metrics)
 		}),
 	}

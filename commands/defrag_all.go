@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +78,7 @@ func (o *defragOptions) parse() error {
 		return cli.Usagef("--keep %d: revisions cannot be negative", o.Keep)
 	}
 	o.DiskFree, err = freeSpace(o.diskFree, o.dataDirs)
+	o.MustExist = slices.Sorted(maps.Keys(o.DiskFree))
 	return err
 }
 

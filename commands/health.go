@@ -75,6 +75,12 @@ func runHealth(ctx context.Context, a *app.App, opts healthOptions) error {
 		opts.Require = append(opts.Require, kind)
 		opts.Hash = opts.Hash || kind == health.KindHash
 	}
+	switch {
+	case opts.watch < 0:
+		return cli.Usagef("--watch %s: a time cannot be negative", opts.watch)
+	case opts.watch > 0 && opts.Hash: // a hash holds up its member's writes
+		return cli.Usagef("--hash is not for --watch: computing a hash blocks writes on its member")
+	}
 	opts.Timeout = a.Global.CommandTimeout
 	doors, endpoints, err := a.Doors(ctx, opts.metricsURLs)
 	if err != nil {

@@ -180,7 +180,7 @@ func (f *secretsFlags) options(a *app.App, source string) (opts secrets.Options,
 	if opts.Detect = f.detect; detects && !f.detect {
 		return opts, nil, errors.New("--fail-on credentials needs --detect")
 	}
-	if err := f.fit(source, opts.Places); err != nil {
+	if err := f.fit(source, opts.Places, failOn); err != nil {
 		return opts, nil, err
 	}
 	node, found, err := nodeOf(a, source)

@@ -19,8 +19,9 @@ import (
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
-// fit refuses flags that mean nothing for the source.
-func (f *secretsFlags) fit(source string, places []secrets.Place) error {
+// fit refuses flags that mean nothing for the source. What must not be found in
+// a place that is not looked at would never be found.
+func (f *secretsFlags) fit(source string, places []secrets.Place, failOn secrets.FailOn) error {
 	info, err := os.Stat(source)
 	dir := err == nil && info.IsDir()
 	has := []secrets.Place{secrets.Live, secrets.History}
@@ -35,6 +36,18 @@ func (f *secretsFlags) fit(source string, places []secrets.Place) error {
 			return fmt.Errorf("--place %s: only a data directory or a file has free pages, and only a data directory a log", p)
 		}
 	}
+	looked := places
+	switch {
+	case looked == nil && source == "":
+		looked = []secrets.Place{secrets.Live}
+	case looked == nil:
+		looked = has
+	}
+	for _, c := range failOn {
+		if c.Place != "" && !slices.Contains(looked, c.Place) {
+			return fmt.Errorf("--fail-on %s@%s: %s is not looked at, only %s", c.State, c.Place, c.Place, placeNames(looked))
+		}
+	}
 	switch {
 	case f.rate > 0 && source != "":
 		return errors.New("--rate-limit is for a live cluster")
@@ -42,6 +55,14 @@ func (f *secretsFlags) fit(source string, places []secrets.Place) error {
 		return errors.New("--wal-dir is for a data directory")
 	}
 	return nil
+}
+
+func placeNames(places []secrets.Place) string {
+	names := make([]string, len(places))
+	for i, p := range places {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
 }
 
 // encryptionConfig reads the configuration that is named, or that the node's

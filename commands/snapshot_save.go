@@ -209,6 +209,9 @@ func (f *saveFlags) save(ctx context.Context, a *app.App, src snapshot.Source, t
 	if err := store.CheckPath(target); err != nil && !store.IsS3(target) {
 		return nil, err
 	}
+	if err := f.fit(target, opts); err != nil {
+		return nil, cli.Usage(err)
+	}
 	switch {
 	case target == "-" && a.OutTTY:
 		return nil, cli.Usage(hint.With(errors.New("a snapshot is not for a terminal"), "pipe it on, or name a file"))
@@ -224,10 +227,20 @@ func (f *saveFlags) save(ctx context.Context, a *app.App, src snapshot.Source, t
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		return nil, cli.Usage(hint.With(fmt.Errorf("%s is a folder", target), "write %s/ to keep backups in it, or name a file", target))
 	}
-	if !f.keep.policy().IsZero() || f.SkipUnchanged || opts.Lock != (store.Lock{}) {
-		return nil, cli.Usagef("--keep-*, --skip-unchanged, --lock-until and --legal-hold are for a folder or bucket, not for a single file")
-	}
 	return snapshot.SaveFile(ctx, src, target, opts)
+}
+
+// fit refuses flags that the target cannot follow, before anything is stored.
+func (f *saveFlags) fit(target string, opts snapshot.SaveOptions) error {
+	switch {
+	case f.Parallel < 0:
+		return fmt.Errorf("--parallel %d: parts to upload at once cannot be negative", f.Parallel)
+	case opts.Lock != (store.Lock{}) && !store.IsS3(target):
+		return errors.New("--lock-until and --legal-hold are for an S3 bucket with object lock")
+	case (!f.keep.policy().IsZero() || f.SkipUnchanged) && !isRepository(target):
+		return errors.New("--keep-* and --skip-unchanged are for a folder or bucket, not for a single file or a pipe")
+	}
+	return nil
 }
 
 func (f *saveFlags) prune(ctx context.Context, a *app.App, target string, policy snapshot.Policy, saved *snapshot.Saved) (*snapshot.Pruned, error) {

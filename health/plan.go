@@ -33,6 +33,7 @@ type DefragOptions struct {
 	Members          []string
 	SkipLeader       bool
 	DiskFree         map[string]int64 // free bytes beside a member's database, by name or id
+	MustExist        []string         // other names that must be members': a typo would leave a disk unchecked
 	Force            bool             // go on where quorum is at risk
 
 	Pause           time.Duration // between two members
@@ -88,7 +89,7 @@ type Step struct {
 // could cost quorum or fill a disk, and ErrUnknown where so few answer that
 // nothing can be said of the rest; the plan is whole anyway.
 func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
-	if err := knownMembers(facts.Members, opts.Members); err != nil {
+	if err := knownMembers(facts.Members, slices.Concat(opts.Members, opts.MustExist)); err != nil {
 		return nil, err
 	}
 	leader := leaderID(facts.Members)

@@ -84,6 +84,7 @@ func TestPlanDefrag(t *testing.T) {
 			change: func(f *Facts) { *f = sound(); down(&f.Members[2]) },
 			want:   "skip a, skip b, skip c",
 		},
+		"free space of a name that no member has is an error": {opts: DefragOptions{MustExist: []string{"x"}}, err: ErrNoMember},
 		"a disk too small for the copy is refused (E40)": {
 			opts: DefragOptions{DiskFree: map[string]int64{"b": 99 << 20, "c": 100 << 20}},
 			want: "defrag b, defrag c, move-leader a, defrag a", err: ErrRefused,

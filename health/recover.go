@@ -95,6 +95,9 @@ func (r *recovery) whole(ctx context.Context) error {
 	if len(armed) == 0 {
 		return nil
 	}
+	if err := knownMembers(facts.Members, r.opts.Defrag.MustExist); err != nil {
+		return err
+	}
 	r.run.out.Plan = r.describe(facts, armed)
 	if r.tools.Planned != nil {
 		r.tools.Planned(r.run.out.Plan)

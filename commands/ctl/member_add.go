@@ -21,8 +21,9 @@ type memberAddOptions struct {
 }
 
 const memberAddHelp = `Tells the cluster of a new member, before it is started for the first time, and
-prints the settings to start it with. It becomes a learner, which has no vote and
-so cannot cost quorum: promote it when it has caught up ("member promote --wait").
+prints the settings to start it with, and the whole command. It becomes a learner,
+which has no vote and so cannot cost quorum: promote it when it has caught up
+("member promote --wait").
 --learner=false gives it a vote at once, which is refused where the cluster would
 lose quorum until it runs.
 
@@ -62,6 +63,7 @@ func runMemberAdd(ctx context.Context, t *tree, args []string, opts memberAddOpt
 			if err != nil {
 				return err
 			}
+			t.tellStart(args[0], opts.peerURLs, (*pb.MemberAddResponse)(resp))
 			return t.print(t.memberAddResult(args[0], opts.peerURLs, (*pb.MemberAddResponse)(resp)))
 		})
 	})
@@ -116,6 +118,22 @@ func (t *tree) memberAddResult(name, peerURLs string, r *pb.MemberAddResponse) r
 			fmt.Fprintf(w, "ETCD_INITIAL_CLUSTER_STATE=%q\n", "existing")
 		},
 	}, r.GetHeader(), r.GetMember(), r.GetMembers())
+}
+
+// tellStart shows the whole command that starts the new member, beside the
+// result: scripts read that as upstream prints it.
+func (t *tree) tellStart(name, peerURLs string, r *pb.MemberAddResponse) {
+	if t.upstream() || t.Global.Quiet {
+		return
+	}
+	var others []health.Member
+	for _, m := range r.GetMembers() {
+		if m.GetID() != r.GetMember().GetID() {
+			others = append(others, health.Member{Name: m.GetName(), PeerURLs: m.GetPeerURLs()})
+		}
+	}
+	fmt.Fprintf(t.Err, "start it with an empty data directory, its own TLS flags added:\n\n%s\n\n",
+		health.StartCommand(name, splitURLs(peerURLs), others))
 }
 
 // initialCluster lists all members as a starting one wants them. The new one
