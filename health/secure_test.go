@@ -77,9 +77,7 @@ func TestCheckWithAuthenticationOn(t *testing.T) {
 	}
 	opts := health.Options{Limits: lenient()}
 	for _, user := range []string{"root", "reader"} {
-		if got, err := health.Check(t.Context(), as(user, user+"-password"), cluster.Endpoints(), opts); err != nil || got.Verdict != health.Healthy {
-			t.Errorf("as %s: %s, %v; want healthy: %+v %+v", user, got.Verdict, err, got.Problems, got.Gaps)
-		}
+		healthy(t, as(user, user+"-password"), cluster.Endpoints(), opts)
 	}
 	got, err := health.Check(t.Context(), as("", ""), cluster.Endpoints(), opts)
 	if !errors.Is(err, health.ErrUnknown) || !got.Members[0].Reachable {

@@ -21,12 +21,17 @@ type fault struct {
 	etcd     faultproxy.Faults
 	s3       []faultproxy.Rule
 	retryFor time.Duration           // of the store; 0 means a second
+	stalls   bool                    // nothing moves any more, so that whoever waits must not wait for long
 	second   bool                    // another member is there to fall over to
 	change   func([][]byte) [][]byte // of the snapshot stream
 	saved    bool                    // a backup comes of it
 	quick    bool                    // is worth the time of every run
 	is       error                   // cause of the failure
 }
+
+// impatience is the stall timeout where something does stall: what does not has
+// as long for its next byte, on a loaded machine too.
+const impatience = 3 * time.Second
 
 func faults() []fault {
 	const anyPart, patient = "partNumber=", 30 * time.Second
@@ -40,19 +45,19 @@ func faults() []fault {
 		{name: "E08 etcd: connection cut at 50 %", quick: true, etcd: cut(50), is: snapshot.ErrNoMember},
 		{name: "E08 etcd: connection cut at 99 %", etcd: cut(99), is: snapshot.ErrNoMember},
 		{name: "etcd: connection cut at 50 %, a second member there", etcd: cut(50), second: true, saved: true},
-		{name: "E01 etcd: stalls at 50 %", etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, is: snapshot.ErrStalled},
-		{name: "E02 etcd: stalls, a second member there", quick: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, second: true, saved: true},
-		{name: "E12 etcd: slow link, longer than the stall timeout", etcd: faultproxy.Faults{ToClient: faultproxy.Flow{Rate: faultSize / 4}}, saved: true},
+		{name: "E01 etcd: stalls at 50 %", stalls: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, is: snapshot.ErrStalled},
+		{name: "E02 etcd: stalls, a second member there", stalls: true, quick: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, second: true, saved: true},
+		{name: "E12 etcd: slow link, longer than the stall timeout", stalls: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{Rate: faultSize / 6}}, saved: true},
 		{name: "etcd: refuses connections", etcd: faultproxy.Faults{Refuse: true}, is: snapshot.ErrNoMember},
-		{name: "etcd: never answers", etcd: faultproxy.Faults{Swallow: true}, is: snapshot.ErrNoMember},
+		{name: "etcd: never answers", stalls: true, etcd: faultproxy.Faults{Swallow: true}, is: snapshot.ErrNoMember},
 		{name: "E09 etcd: trailer cut from the stream", quick: true, change: func(b [][]byte) [][]byte { return b[:len(b)-1] }, is: snapshot.ErrIncomplete},
 		{name: "etcd: stream ends early, cleanly", change: func(b [][]byte) [][]byte { return b[:len(b)/2] }, is: snapshot.ErrIncomplete},
 		{name: "etcd: a bit flipped", change: func(b [][]byte) [][]byte { b[len(b)/2][5] ^= 1; return b }, is: snapshot.ErrIncomplete},
 		{name: "S3: 500 and 503 for a while", s3: []faultproxy.Rule{{Status: 500, Times: 3}, {Skip: 2, Status: 503, Times: 3}}, retryFor: patient, saved: true},
 		{name: "S3: 500 forever", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: anyPart, Status: 500}}},
 		{name: "S3: 503 forever", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: anyPart, Status: 503}}},
-		{name: "S3: part stalls once", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: part(2), Stall: true, Times: 1}}, retryFor: patient, saved: true},
-		{name: "S3: part stalls forever", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: part(2), Stall: true}}, is: store.ErrUnreachable},
+		{name: "S3: part stalls once", stalls: true, s3: []faultproxy.Rule{{Method: http.MethodPut, Path: part(2), Stall: true, Times: 1}}, retryFor: patient, saved: true},
+		{name: "S3: part stalls forever", stalls: true, s3: []faultproxy.Rule{{Method: http.MethodPut, Path: part(2), Stall: true}}, is: store.ErrUnreachable},
 		{name: "E93 S3: slow answers", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: anyPart, Delay: 700 * time.Millisecond}}, saved: true},
 		{name: "E90 S3: no right to write", s3: []faultproxy.Rule{{Method: http.MethodPut, Status: 403}, {Method: http.MethodPost, Status: 403}}, is: store.ErrDenied},
 		{name: "S3: joining fails forever", s3: []faultproxy.Rule{{Method: http.MethodPost, Path: "uploadId=", Status: 500}}},
@@ -111,8 +116,11 @@ func (f fault) strike(t *testing.T, w *world) (outcome, told string) {
 	}
 	w.etcd.Set(f.etcd)
 	w.s3.Add(f.s3...)
-	repo := w.open(t, w.s3.URL, max(f.retryFor, time.Second))
-	saved, err := snapshot.Save(t.Context(), src, repo, w.options())
+	opts, bucket := w.options(), store.S3Options{Endpoint: w.s3.URL, RetryFor: max(f.retryFor, time.Second)}
+	if f.stalls {
+		opts.StallTimeout, bucket.StallTimeout = impatience, impatience
+	}
+	saved, err := snapshot.Save(t.Context(), src, w.open(t, bucket), opts)
 	if f.saved {
 		if err != nil {
 			t.Errorf("not saved: %v", err)

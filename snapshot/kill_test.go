@@ -61,7 +61,7 @@ func victim() int {
 	repo := &deadly{Store: inner, at: os.Getenv(envVictim)}
 	runs := snapshot.Runs{Dir: os.Getenv(envRuns)}
 	_, err = snapshot.Save(ctx, source(strings.Split(os.Getenv(envEtcd), ",")...), repo, snapshot.SaveOptions{
-		Runs: runs, PartSize: store.MinPartSize, Parallel: 1, StallTimeout: 2 * time.Second,
+		Runs: runs, PartSize: store.MinPartSize, Parallel: 1,
 	})
 	if err == nil {
 		_, err = snapshot.Prune(ctx, repo, snapshot.PruneOptions{Policy: snapshot.Policy{Last: 1}, Runs: runs, Now: time.Now})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestE01AStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 	proxy := faultproxy.NewTCP(t, c.Endpoints()[0])
 	proxy.Set(faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: 20 << 10}})
 	dir := t.TempDir()
-	opts := snapshot.SaveOptions{StallTimeout: time.Second}
+	opts := snapshot.SaveOptions{StallTimeout: impatience}
 	if _, err := snapshot.SaveFile(t.Context(), source(proxy.Addr()), filepath.Join(dir, "x.db"), opts); !errors.Is(err, snapshot.ErrStalled) && !errors.Is(err, snapshot.ErrNoMember) {
 		t.Errorf("got %v, want ErrStalled", err)
 	}
@@ -45,7 +46,7 @@ func TestE02AStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
 	done := make(chan struct{})
 	defer close(done)
 	silent := tamper(t, c.Endpoints()[0], func([][]byte) [][]byte { <-done; return nil })
-	opts := snapshot.SaveOptions{StallTimeout: time.Second}
+	opts := snapshot.SaveOptions{StallTimeout: impatience}
 	_, err := snapshot.SaveFile(t.Context(), silent, filepath.Join(t.TempDir(), "x.db"), opts)
 	if !errors.Is(err, snapshot.ErrStalled) || !strings.Contains(err.Error(), "after 0 bytes") {
 		t.Errorf("got %v, want ErrStalled and how far it came", err)
@@ -111,14 +112,18 @@ func TestE81ASmallUploadOfUnknownSizeTakesLittleMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := repo.Put(t.Context(), "x", bytes.NewReader(make([]byte, 4096)), store.PutOptions{}); err != nil {
-		t.Fatal(err)
+	least := uint64(math.MaxUint64) // of some, for what else runs in this process counts, too
+	for range 3 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := repo.Put(t.Context(), "x", bytes.NewReader(make([]byte, 4096)), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
-		t.Errorf("%d bytes were allocated for 4096", took)
+	if least > 4<<20 {
+		t.Errorf("%d bytes were allocated for 4096", least)
 	}
 }
 

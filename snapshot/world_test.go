@@ -47,22 +47,22 @@ func newWorld(t *testing.T, members *embedded.Cluster, server *s3test.Server) *w
 	w.etcd = faultproxy.NewTCP(t, members.Endpoints()[0])
 	w.s3 = faultproxy.NewHTTP(t, server.URL)
 	w.url = "s3://" + server.Bucket(t) + "/repo/"
-	w.direct = w.open(t, server.URL, time.Second)
+	w.direct = w.open(t, store.S3Options{Endpoint: server.URL})
 	return w
 }
 
-func (w *world) open(t *testing.T, endpoint string, retryFor time.Duration) store.Store {
+func (w *world) open(t *testing.T, opts store.S3Options) store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), w.url, store.S3Options{Endpoint: endpoint, StallTimeout: 2 * time.Second, RetryFor: retryFor})
+	s, err := store.Open(t.Context(), w.url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// options are those of a save that does not wait long.
+// options are those of a save of several parts.
 func (w *world) options() snapshot.SaveOptions {
-	return snapshot.SaveOptions{Runs: w.runs, PartSize: store.MinPartSize, Parallel: 2, StallTimeout: 2 * time.Second, MaxDuration: time.Minute, Now: time.Now}
+	return snapshot.SaveOptions{Runs: w.runs, PartSize: store.MinPartSize, Parallel: 2, MaxDuration: time.Minute, Now: time.Now}
 }
 
 // save takes a backup past the proxies.

@@ -22,9 +22,10 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 )
 
-// quick are options that do not make a test of a broken store wait.
+// quick are options that do not make a test of a store that answers with errors
+// wait.
 func quick(endpoint string) store.S3Options {
-	return store.S3Options{Endpoint: endpoint, StallTimeout: time.Second, RetryFor: 300 * time.Millisecond}
+	return store.S3Options{Endpoint: endpoint, RetryFor: 300 * time.Millisecond}
 }
 
 func open(t *testing.T, location string, opts store.S3Options) store.Store {
@@ -307,7 +308,9 @@ func TestAStalledStoreIsGivenUp(t *testing.T) {
 	}))
 	defer srv.Close()
 	defer close(release)
-	s := open(t, "s3://bkt/", quick(srv.URL))
+	opts := quick(srv.URL)
+	opts.StallTimeout = time.Second
+	s := open(t, "s3://bkt/", opts)
 	if _, err := s.Put(t.Context(), "x", strings.NewReader("1"), store.PutOptions{}); !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("put: %v, want ErrUnreachable", err)
 	}

@@ -16,14 +16,14 @@ import (
 )
 
 // stored puts an object of a few MiB past the proxy and returns the bucket
-// behind it.
-func stored(t *testing.T) (behind, direct store.Store, proxy *faultproxy.HTTP, data []byte) {
+// behind it, which retries for so long.
+func stored(t *testing.T, retryFor time.Duration) (behind, direct store.Store, proxy *faultproxy.HTTP, data []byte) {
 	t.Helper()
 	server := startS3(t)
 	url := bucketURL(t, server)
 	proxy = faultproxy.NewHTTP(t, server.URL)
-	direct = open(t, url, store.S3Options{Endpoint: server.URL, RetryFor: time.Second})
-	behind = open(t, url, store.S3Options{Endpoint: proxy.URL, RetryFor: time.Second, StallTimeout: 2 * time.Second})
+	direct = open(t, url, store.S3Options{Endpoint: server.URL})
+	behind = open(t, url, store.S3Options{Endpoint: proxy.URL, RetryFor: retryFor})
 	data = noise(3<<20, 1)
 	if _, err := direct.Put(t.Context(), "x", bytes.NewReader(data), store.PutOptions{}); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func noise(n int, seed uint64) []byte {
 }
 
 func TestADownloadGoesOnWhereItBroke(t *testing.T) {
-	behind, _, proxy, data := stored(t)
+	behind, _, proxy, data := stored(t, time.Minute)
 	for name, rules := range map[string][]faultproxy.Rule{
 		"cut once":                 {{Method: http.MethodGet, Path: "/x", CutBody: 1 << 20, Times: 1}},
 		"cut at once":              {{Method: http.MethodGet, Path: "/x", CutBody: faultproxy.AtOnce, Times: 1}},
@@ -65,7 +65,7 @@ func TestADownloadGoesOnWhereItBroke(t *testing.T) {
 }
 
 func TestADownloadThatAlwaysBreaksEnds(t *testing.T) {
-	behind, _, proxy, _ := stored(t)
+	behind, _, proxy, _ := stored(t, time.Second)
 	proxy.Add(faultproxy.Rule{Method: http.MethodGet, Path: "/x", CutBody: faultproxy.AtOnce})
 	if _, err := get(behind, t.Context(), "x"); err == nil {
 		t.Error("got an object from a link that passes nothing")
@@ -82,7 +82,7 @@ func TestADownloadThatAlwaysBreaksEnds(t *testing.T) {
 
 // Two objects never mix.
 func TestADownloadNeverGoesOnInAnotherObject(t *testing.T) {
-	behind, direct, proxy, _ := stored(t)
+	behind, direct, proxy, _ := stored(t, time.Minute)
 	proxy.Add(faultproxy.Rule{Method: http.MethodGet, Path: "/x", CutBody: 1 << 20, Times: 1})
 	body, _, err := behind.Get(t.Context(), "x")
 	if err != nil {

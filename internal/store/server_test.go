@@ -3,7 +3,6 @@ package store_test
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/internal/testing/s3test"
@@ -42,5 +41,5 @@ func bucketURL(t *testing.T, s *s3test.Server) string {
 // openS3 opens a repository in a new bucket.
 func openS3(t *testing.T, s *s3test.Server, prefix string) store.Store {
 	t.Helper()
-	return open(t, bucketURL(t, s)+prefix, store.S3Options{Endpoint: s.URL, RetryFor: time.Second})
+	return open(t, bucketURL(t, s)+prefix, store.S3Options{Endpoint: s.URL})
 }
