@@ -2,6 +2,8 @@ package commands_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,30 @@ func TestE59TLSMistakesAreNamed(t *testing.T) {
 				t.Errorf("took %s, as long as the command's timeout lets it", took)
 			}
 		})
+	}
+}
+
+func TestAnEndpointThatIsNoneIsWrongUsageAndShowsNoPassword(t *testing.T) {
+	for endpoints, want := range map[string]string{
+		"":                              "no endpoint given",
+		"127.0.0.1:1,":                  `malformed endpoint ""`,
+		"ftp://127.0.0.1:1":             "ftp is none of http, https, unix and unixs",
+		"localhost":                     `malformed endpoint "localhost"`,
+		"http://":                       `malformed endpoint "http://"`,
+		"https://u:hunter2@a.invalid:1": "an endpoint has a user's name in it",
+		"u:hunter2@a.invalid:1":         "an endpoint has a user's name in it",
+	} {
+		state := t.TempDir()
+		var errs bytes.Buffer
+		env := &cli.Env{In: strings.NewReader(""), Out: &errs, Err: &errs, Now: time.Now, Environ: []string{"XDG_STATE_HOME=" + state}}
+		code := commands.Main(t.Context(), []string{"etcdkit", "put", "a", "b", "--endpoints", endpoints}, env)
+		journal, err := os.ReadFile(filepath.Join(state, "etcdkit", "journal.jsonl"))
+		if err != nil || code != 2 || !strings.Contains(errs.String(), want) || !strings.Contains(errs.String(), "hint: ") {
+			t.Errorf("%q: %v, exit code %d, want 2, %q and a hint:\n%s", endpoints, err, code, want, errs.String())
+		}
+		if strings.Contains(errs.String()+string(journal), "hunter2") {
+			t.Errorf("%q: the password is shown:\n%s%s", endpoints, errs.String(), journal)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type App struct {
 	conn *etcd.Config // how the cluster was last connected to, for explaining errors
 	ran  bool         // a command's own code was reached
 
-	checked bool // the certificate files of conn can be used
+	checked bool // the endpoints and the certificate files of conn can be used
 }
 
 // New returns the App of a program.
@@ -107,6 +107,9 @@ func (a *App) Connection() (etcd.Config, error) {
 	if err != nil || a.checked || !a.Dialect.DiagnosesConnections() {
 		return c, err
 	}
+	if err := c.CheckEndpoints(); err != nil {
+		return c, cli.Usage(err)
+	}
 	if err := c.CheckFiles(); err != nil {
 		return c, cli.Usage(err)
 	}
@@ -114,8 +117,8 @@ func (a *App) Connection() (etcd.Config, error) {
 	return c, nil
 }
 
-// Settings is Connection for who does not connect: certificate files may be
-// unreadable.
+// Settings is Connection for who does not connect: endpoints may be none, and
+// certificate files unreadable.
 func (a *App) Settings() (etcd.Config, error) {
 	if a.conn != nil {
 		return *a.conn, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/journal"
 )
 
@@ -41,7 +42,7 @@ func (a *App) note(cmd *cobra.Command, args []string) func(error) {
 	began := a.Now()
 	entry := journal.Entry{
 		Time: began.UTC(), Run: hex.EncodeToString(id), Event: journal.Begin, Command: cmd.CommandPath(),
-		Arguments: args[:min(n, len(args))], Flags: given(cmd), Endpoints: a.Global.Conn.Endpoints,
+		Arguments: args[:min(n, len(args))], Flags: given(cmd), Endpoints: etcd.Shown(a.Global.Conn.Endpoints),
 		User: a.operator(), PID: os.Getpid(),
 	}
 	if err := journal.Append(dir, entry); err != nil {
@@ -56,7 +57,7 @@ func (a *App) note(cmd *cobra.Command, args []string) func(error) {
 		entry.Event, entry.ExitCode, entry.TookSeconds = journal.End, &code, a.Now().Sub(began).Seconds()
 		entry.Time = a.Now().UTC()
 		if a.conn != nil {
-			entry.Endpoints = a.conn.Endpoints
+			entry.Endpoints = etcd.Shown(a.conn.Endpoints)
 		}
 		if err := journal.Append(dir, entry); err != nil {
 			a.Warn("%v", err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -171,22 +170,6 @@ func withConn(ctx context.Context, addr string, talk func(net.Conn) error) error
 
 func plainServer() error {
 	return hint.With(errors.New("the server does not speak TLS on this port"), "use http:// in --endpoints, without --cacert, --cert and --key")
-}
-
-// address returns where endpoint listens and whether the client would use TLS.
-func (c Config) address(endpoint string) (addr string, secure bool, err error) {
-	certs := c.TLS.Cert != "" || c.TLS.CACert != ""
-	if !strings.Contains(endpoint, "://") {
-		return endpoint, certs, nil
-	}
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" {
-		return "", false, hint.With(fmt.Errorf("malformed endpoint %q", endpoint), "an endpoint is host:port or https://host:port")
-	}
-	if u.Scheme == "unix" || u.Scheme == "unixs" {
-		return "", false, fmt.Errorf("no answer on the socket %s", u.Path)
-	}
-	return u.Host, u.Scheme == "https", nil
 }
 
 // explainDial words a failed TCP connection.
