@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -153,11 +154,13 @@ func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
 			cluster := etcdtest.Start(t, embedded.Options{Members: 3, Configure: func(_ int, cfg *embed.Config) { cfg.QuotaBackendBytes = 16 << 20 }})
 			client := etcdtest.Client(t, cluster.Endpoints()...)
 			for _, steps := range [][]string{{"survey", "compact", "defrag", "move-leader", "disarm"}, {"prove"}} {
-				for {
-					if _, err := client.Put(t.Context(), "k", strings.Repeat("x", 500_000)); err != nil {
-						break
+				etcdtest.Until(t, "the quota is used up", func(ctx context.Context) bool {
+					var err error
+					for err == nil {
+						_, err = client.Put(ctx, "k", strings.Repeat("x", 500_000))
 					}
-				}
+					return errors.Is(err, rpctypes.ErrNoSpace)
+				})
 				r := &interrupted{etcdkit: installed(t, t.TempDir()), state: t.TempDir(), end: end, steps: steps}
 				r.untilDone(t, "alarm", "recover", "--keep", "1", "--endpoints", cluster.Members[0].Endpoint())
 				r.wasEndedAtAll(t)

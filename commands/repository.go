@@ -247,6 +247,9 @@ func unreachable(err error) error {
 func (f *repoFlags) identities() ([]age.Identity, error) {
 	var all []age.Identity
 	for _, name := range f.identity {
+		if isIdentity(name) {
+			return nil, cli.Usagef("--identity takes a file, not the identity itself, which every user of this machine could read")
+		}
 		raw, err := os.ReadFile(name)
 		if err != nil {
 			return nil, cli.Usage(fmt.Errorf("read identity: %w", err))
@@ -260,10 +263,19 @@ func (f *repoFlags) identities() ([]age.Identity, error) {
 	return all, nil
 }
 
+// isIdentity reports whether a value is an age identity, a secret that no error
+// may show.
+func isIdentity(value string) bool {
+	return strings.HasPrefix(strings.ToUpper(value), "AGE-SECRET-KEY-")
+}
+
 // recipients parses --encrypt-to: recipients, or files of them.
 func (f *repoFlags) recipients() ([]age.Recipient, error) {
 	var all []age.Recipient
 	for _, value := range f.encryptTo {
+		if isIdentity(value) {
+			return nil, cli.Usage(hint.With(errors.New("--encrypt-to takes the recipient, not the identity, which is secret"), "age-keygen -y prints the recipient of an identity"))
+		}
 		raw := []byte(value)
 		if !strings.HasPrefix(value, "age1") {
 			var err error

@@ -82,6 +82,21 @@ func TestE100TheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
 	}
 }
 
+// Whoever takes an identity for a recipient, or for a file, does not see it again.
+func TestE100AnIdentityInThePlaceOfAFileIsNotShown(t *testing.T) {
+	const identity = "AGE-SECRET-KEY-1hunter2"
+	repo := t.TempDir() + "/"
+	for _, args := range [][]string{
+		{"snapshot", "save", repo, "--encrypt-to", identity},
+		{"snapshot", "verify", repo, "--identity", identity},
+		{"secrets", "scan", "@none", "--identity", identity},
+	} {
+		if code, shown := secretive(t, nil, args...); code != 2 {
+			t.Errorf("%v: exit code %d, want 2\n%s", args[:2], code, shown)
+		}
+	}
+}
+
 func TestE100ThePingsURLIsCalledAndNeverShown(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	var called string

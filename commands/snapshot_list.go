@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,8 +148,8 @@ func manifestTable(m *snapshot.Manifest) ([]string, [][]string) {
 	for _, r := range m.Recipients {
 		rows = append(rows, []string{"recipient", r})
 	}
-	for key, value := range m.Labels {
-		rows = append(rows, []string{"label", key + "=" + value})
+	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
+		rows = append(rows, []string{"label", key + "=" + m.Labels[key]})
 	}
 	writer := strings.TrimSpace(m.Writer.Host + " " + m.ToolVersion)
 	rows = append(rows, []string{"written by", writer}, []string{"took", output.Duration(time.Duration(m.TookSeconds * float64(time.Second)))})

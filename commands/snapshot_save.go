@@ -256,16 +256,11 @@ func (f *saveFlags) prune(ctx context.Context, a *app.App, target string, policy
 
 // tellSaved tells what did not go as it should on the way.
 func tellSaved(a *app.App, saved *snapshot.Saved) {
-	if saved == nil {
-		return
-	}
-	if saved.Manifest != nil {
-		for _, failed := range saved.Failed {
-			a.Warn("no snapshot from %v", failed)
-		}
-	}
-	if saved.Manifest == nil {
+	if saved == nil || saved.Manifest == nil {
 		return // the error says it all
+	}
+	for _, failed := range saved.Failed {
+		a.Warn("no snapshot from %v", failed)
 	}
 	for _, warning := range saved.Warnings {
 		a.Warn("%s", warning)

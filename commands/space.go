@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
+	"github.com/etcdkit/etcdkit/internal/freespace"
 )
 
 // bindSpace defines the flags that tell the free space beside databases.
@@ -37,11 +38,11 @@ func freeSpace(diskFree, dataDirs []string) (map[string]int64, error) {
 		if !ok {
 			return nil, cli.Usagef("--data-dir %q: NAME=DIR is wanted", pair)
 		}
-		n, err := freeBytes(dir)
+		n, err := freespace.Of(dir)
 		if err != nil {
 			return nil, cli.Usagef("--data-dir %s: %w", name, err)
 		}
-		free[name] = n
+		free[name] = int64(n)
 	}
 	return free, nil
 }
@@ -53,8 +54,8 @@ func addLocalSpace(a *app.App, free map[string]int64) {
 	if found.DataDir == "" {
 		return
 	}
-	if n, err := freeBytes(found.DataDir); err == nil {
-		free[found.Endpoints[0]] = n
+	if n, err := freespace.Of(found.DataDir); err == nil {
+		free[found.Endpoints[0]] = int64(n)
 	}
 }
 

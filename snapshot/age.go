@@ -42,8 +42,8 @@ type Freshness struct {
 	Notes              []string  `json:"notes,omitempty"` // clocks that are wrong
 }
 
-// Age holds the newest good backup against max, and the newest one that a
-// verification proved against verifiedMax; zero means no limit. Of several
+// Age holds the newest good backup against limit, and the newest one that a
+// verification proved against verifiedLimit; zero means no limit. Of several
 // clusters one must be named. The error is ErrTooOld if a limit is passed, and
 // ErrClock if only a backup stamped in the future might be young enough.
 func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedLimit time.Duration, now time.Time) (*Freshness, error) {

@@ -24,7 +24,7 @@ type Defragmented struct {
 // uses, without its free pages. A damaged database is refused: the rewrite
 // would take what is left for all there is.
 func DefragmentDataDir(ctx context.Context, dataDir string, wait time.Duration, log *zap.Logger) (d *Defragmented, err error) {
-	path := databaseOf(dataDir)
+	path := Database(dataDir)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -7,9 +7,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errLocked says that somebody else holds the lock.
-var errLocked = errors.New("the file is locked")
-
 // tryLockShared takes the lock that etcd's database has, as a reader. A
 // running etcd holds it alone.
 func tryLockShared(f *os.File) error {
@@ -20,15 +17,4 @@ func tryLockShared(f *os.File) error {
 		return errLocked
 	}
 	return err
-}
-
-// freeSpace returns the bytes that this user may still write below dir.
-func freeSpace(dir string) (uint64, error) {
-	path, err := windows.UTF16PtrFromString(dir)
-	if err != nil {
-		return 0, err
-	}
-	var free uint64
-	err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
-	return free, err
 }

@@ -16,6 +16,9 @@ import (
 // the wait.
 var ErrLocked = errors.New("the file is locked")
 
+// errLocked says that somebody else holds the lock, at this moment.
+var errLocked = errors.New("the file is locked")
+
 // lockPoll is how often a lock is tried again.
 const lockPoll = 50 * time.Millisecond
 
@@ -39,7 +42,7 @@ func OpenFile(ctx context.Context, path string, wait time.Duration) (*File, erro
 	}
 	file := &File{Path: path}
 	if info.IsDir() {
-		file.DataDir, file.Path = path, databaseOf(path)
+		file.DataDir, file.Path = path, Database(path)
 	}
 	if info, err = os.Stat(file.Path); err != nil {
 		return nil, err
@@ -80,9 +83,7 @@ func (f *File) RestoreSource() RestoreSource {
 }
 
 // Database returns the path of the database in a data directory.
-func Database(dataDir string) string { return databaseOf(dataDir) }
-
-func databaseOf(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }
+func Database(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }
 
 // waitLock waits until no running etcd holds the file.
 func waitLock(ctx context.Context, f *os.File, wait time.Duration) error {

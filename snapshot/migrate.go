@@ -38,9 +38,9 @@ func minor(v *semver.Version) string { return fmt.Sprintf("%d.%d", v.Major, v.Mi
 type MigrateOptions struct {
 	DataDir string
 	Target  *semver.Version
-	Force   bool // set the version even where the migration fails
-	Wait    time.Duration
-	Log     *zap.Logger
+	Force   bool          // set the version even where the migration fails
+	Wait    time.Duration // for a database that a running etcd holds; 0 is endless
+	Log     *zap.Logger   // nil means none
 }
 
 // Migrated reports a migration.
@@ -52,7 +52,10 @@ type Migrated struct {
 // Migrate changes the storage version of a data directory that no etcd uses,
 // so that another version of etcd can start on it.
 func Migrate(ctx context.Context, opts MigrateOptions) (*Migrated, error) {
-	path := databaseOf(opts.DataDir)
+	if opts.Log == nil {
+		opts.Log = zap.NewNop()
+	}
+	path := Database(opts.DataDir)
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}

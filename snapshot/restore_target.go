@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,9 +72,7 @@ func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
 // makeStage makes the directories that a member's files go to, and locks them
 // as in use.
 func (t *stagedDir) makeStage() error {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails
-	name := stagePrefix + hex.EncodeToString(id)
+	name := stagePrefix + newRun()
 	t.stage = filepath.Join(t.dir, name)
 	if !t.walInside() {
 		t.walStage = filepath.Join(filepath.Dir(t.wal), name)
@@ -200,7 +196,7 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 	if err := t.syncDirs(); err != nil {
 		return err
 	}
-	now := opts.Now().UTC().Format("20060102T150405Z")
+	now := opts.Now().UTC().Format(timeFormat)
 	moves := [][2]string{{filepath.Join(t.stage, memberDir), filepath.Join(t.dir, memberDir)}}
 	if t.walStage != "" {
 		moves = append([][2]string{{t.walStage, t.wal}}, moves...)

@@ -55,7 +55,7 @@ func single(dir string) snapshot.RestoreOptions {
 	}
 }
 
-// member returns the options for a member of a cluster that is to be started.
+// memberOf returns the options for a member of a cluster that is to be started.
 func memberOf(s *etcdtest.Servers, i int) snapshot.RestoreOptions {
 	m := s.Members[i]
 	return snapshot.RestoreOptions{

@@ -82,8 +82,8 @@ func (r *run) abandon() {
 	}
 }
 
-// dead is a run of this machine that ended without cleaning up, or is held by
-// a living process.
+// dead is a run of this machine that ended without cleaning up. Its file is
+// locked by whoever looks at it.
 type dead struct {
 	run   *run
 	file  runFile
@@ -94,10 +94,10 @@ type dead struct {
 // locked by the caller now, and the ids of those that live.
 func (r Runs) read(repository string) (ended map[string]*dead, living map[string]bool) {
 	ended, living = map[string]*dead{}, map[string]bool{}
-	names, _ := filepath.Glob(filepath.Join(r.Dir, "*"+runSuffix))
 	if r.Dir == "" {
 		return ended, living
 	}
+	names, _ := filepath.Glob(filepath.Join(r.Dir, "*"+runSuffix)) // fails only for a bad pattern
 	for _, name := range names {
 		id := strings.TrimSuffix(filepath.Base(name), runSuffix)
 		lock, err := fileutil.TryLockFile(name, os.O_RDWR, 0o600)

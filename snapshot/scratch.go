@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/etcdkit/etcdkit/internal/freespace"
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
@@ -25,7 +26,7 @@ type scratch struct {
 // tooLittle reports whether a folder has less free space than is needed, and how
 // much it has. What cannot be known is not too little: the write will tell.
 func tooLittle(dir string, need uint64) (free uint64, little bool) {
-	free, err := freeSpace(dir)
+	free, err := freespace.Of(dir)
 	return free, err == nil && free < need
 }
 

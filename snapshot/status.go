@@ -2,11 +2,10 @@ package snapshot
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
@@ -72,11 +71,11 @@ func (s *FileStatus) fileSum() string {
 // file gives. It counts only for a file without a trailer.
 func manifestSum(path string) (sum string, known bool) {
 	info, err := os.Stat(path)
-	if err != nil || info.Size()%512 == 32 {
+	if err != nil || info.Size()%trailerUnit == sha256.Size {
 		return "", false
 	}
-	raw, err := os.ReadFile(path + ".json")
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
+	raw, err := os.ReadFile(path + manifestSuffix)
+	if err != nil {
 		return "", false
 	}
 	var m struct {
