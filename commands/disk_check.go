@@ -66,7 +66,7 @@ cannot be measured.`,
 	fs.Var(&f.block, "block", "bytes in one write (default: the pattern's)")
 	fs.IntVar(&f.Rounds, "rounds", 0, "rounds to measure; the median one is quoted (default: the pattern's)")
 	fs.DurationVar(&f.Duration, "duration", 0, "the longest that one round may take (default: the pattern's)")
-	fs.IntVar(&f.Jobs, "jobs", 0, "writers at once, each with its own file (default 1)")
+	fs.IntVar(&f.Jobs, "jobs", 0, "writers at once, each with its own file; entries in a batch (wal); clients (etcd) (default 1)")
 	fs.BoolVar(&f.ODSync, "odsync", false, "open with O_DSYNC instead of calling fdatasync")
 	fs.BoolVar(&f.SkipBandwidth, "skip-bandwidth", false, "do not write and read back 128 MiB in large blocks after the rounds")
 	fs.BoolVar(&f.Gentle, "gentle", false, "low impact, for a disk with a running etcd: at most 50 writes a second and a fifth of the time, and stop at a sync slower than 100 ms")

@@ -86,8 +86,12 @@ func runPlayground(ctx context.Context, a *app.App, opts playgroundOptions, comm
 	endpoints := strings.Join(cluster.Endpoints(), ",")
 	fmt.Fprintf(a.Out, "%d-member etcd cluster in %s\n\n  export ETCDKIT_ENDPOINTS=%s\n  etcdkit health\n\nCtrl-C stops it and removes everything.\n",
 		opts.members, cluster.Dir(), endpoints)
-	<-ctx.Done()
-	return nil
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-cluster.Failed():
+		return fmt.Errorf("playground: %w", cluster.Err())
+	}
 }
 
 // fillPlayground writes what a Kubernetes control plane would.

@@ -46,10 +46,9 @@ func predict(b *testing.B, w *tabwriter.Writer, clients int) {
 		d := difference(before, walFsync(b, server.Endpoint))
 		means, theirP99 = append(means, d.mean), append(theirP99, d.p99)
 		rates, batches = append(rates, float64(puts)/turnTime.Seconds()), append(batches, float64(puts)/d.count)
-		batch := max(1, int(math.Round(float64(puts)/d.count)))
 
 		report, err := disk.Check(b.Context(), disk.Options{
-			Dir: b.TempDir(), Pattern: disk.Etcd, Jobs: batch, Size: 300 << 20, Rounds: 1, Duration: turnTime,
+			Dir: b.TempDir(), Pattern: disk.Etcd, Jobs: clients, Size: 1 << 30, Rounds: 1, Duration: turnTime,
 			Force: true, SkipBandwidth: true, Require: disk.Requirements{{Metric: disk.Max, Limit: 3600}},
 		})
 		if err != nil {

@@ -67,6 +67,7 @@ func TestNothingStaysBehind(t *testing.T) {
 		"with etcd's log":         func(o *disk.Options) { o.Pattern, o.Rounds = disk.WAL, 1 },
 		"with batches":            func(o *disk.Options) { o.Pattern, o.Rounds, o.Jobs, o.Size = disk.WAL, 1, 10, 10*o.Size },
 		"as a member":             func(o *disk.Options) { o.Pattern, o.Rounds = disk.Etcd, 1 },
+		"as a busy member":        func(o *disk.Options) { o.Pattern, o.Rounds, o.Jobs, o.Size = disk.Etcd, 1, 4, 4*o.Size },
 		"with bulk data":          func(o *disk.Options) { bulk(o, disk.Sequential) },
 		"at random":               func(o *disk.Options) { bulk(o, disk.Random) },
 		"with bulk data after it": func(o *disk.Options) { o.Rounds, o.SkipBandwidth = 1, false },
@@ -84,15 +85,19 @@ func TestNothingStaysBehind(t *testing.T) {
 }
 
 func TestAnInterruptedRunEndsWithItsCauseAndLeavesNothing(t *testing.T) {
-	opts := quick(t.TempDir())
-	opts.Size = 1 << 30
-	stop := errors.New("interrupted by SIGTERM")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	opts.Progress = func(int64, int64) { cancel(stop) }
-	if _, err := disk.Check(ctx, opts); !errors.Is(err, stop) {
-		t.Errorf("got %v, want the cause of the interruption", err)
+	for _, pattern := range []disk.Pattern{disk.Fio, disk.WAL, disk.Etcd} {
+		t.Run(string(pattern), func(t *testing.T) {
+			opts := quick(t.TempDir())
+			opts.Pattern, opts.Size = pattern, 1<<30
+			stop := errors.New("interrupted by SIGTERM")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			opts.Progress = func(int64, int64) { cancel(stop) }
+			if _, err := disk.Check(ctx, opts); !errors.Is(err, stop) {
+				t.Errorf("got %v, want the cause of the interruption", err)
+			}
+			wantEmpty(t, opts.Dir)
+		})
 	}
-	wantEmpty(t, opts.Dir)
 }
 
 func TestWhatKilledRunsLeftIsSwept(t *testing.T) {
@@ -133,6 +138,7 @@ func TestRefusals(t *testing.T) {
 		"a negative size":                 {disk.Options{Dir: "/", Size: -1}, disk.ErrOptions, "size"},
 		"a block larger than the size":    {disk.Options{Dir: "/", Size: 10, Block: 11}, disk.ErrOptions, "does not fit"},
 		"too many writers":                {disk.Options{Dir: "/", Jobs: 1 << 20}, disk.ErrOptions, "jobs"},
+		"a put that etcd does not take":   {disk.Options{Dir: "/", Pattern: disk.Etcd, Block: 2 << 20}, disk.ErrOptions, "etcd takes puts"},
 		"an unknown pattern":              {disk.Options{Dir: "/", Pattern: "vinyl"}, disk.ErrOptions, "vinyl"},
 		"too few syncs to judge a p99 by": {disk.Options{Dir: t.TempDir(), Size: 10 * 2300, SkipBandwidth: true, Force: true}, disk.ErrCannotMeasure, "10 syncs are too few"},
 	} {

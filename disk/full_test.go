@@ -88,34 +88,34 @@ func TestAFullDiskIsToldAndLeftClean(t *testing.T) {
 			wantEmpty(t, dir)
 		})
 	}
-	t.Run("it fills up meanwhile", func(t *testing.T) {
-		opts := quick(dir)
-		opts.Pattern, opts.Size, opts.Block, opts.Rounds = disk.WAL, 130<<20, 64<<10, 1 // cuts twice
-		filler := filepath.Join(filepath.Dir(dir), "filler")
-		once := false
-		opts.Duration = 5 * time.Minute
-		opts.Progress = func(int64, int64) {
-			if once {
-				return
+}
+
+func TestADiskThatFillsUpMeanwhileIsToldAndLeftClean(t *testing.T) {
+	for _, pattern := range []disk.Pattern{disk.WAL, disk.Etcd} {
+		t.Run(string(pattern), func(t *testing.T) {
+			dir := mounted(t, 800, "ext4", "-m", "0")
+			opts := quick(dir)
+			opts.Pattern, opts.Size, opts.Block, opts.Jobs, opts.Rounds = pattern, 130<<20, 64<<10, 8, 1 // cuts twice
+			opts.Duration = 5 * time.Minute
+			once := false
+			opts.Progress = func(int64, int64) {
+				if once {
+					return
+				}
+				once = true
+				// Takes all that is free, so that the next segment cannot be.
+				filler := filepath.Join(filepath.Dir(dir), "filler")
+				if out, err := exec.Command("sh", "-c", "cat /dev/zero > "+filler).CombinedOutput(); err == nil {
+					t.Errorf("the disk did not fill up: %s", out)
+				}
 			}
-			once = true
-			// Takes all that is free, so that the next segment cannot be.
-			if out, err := exec.Command("sh", "-c", "cat /dev/zero > "+filler).CombinedOutput(); err == nil {
-				t.Errorf("the disk did not fill up: %s", out)
+			_, err := disk.Check(t.Context(), opts)
+			if !errors.Is(err, disk.ErrCannotMeasure) || !strings.Contains(err.Error(), "no space left") || hint.Of(err) == "" {
+				t.Errorf("got %v with hint %q, want that no space is left, and what to do", err, hint.Of(err))
 			}
-		}
-		_, err := disk.Check(t.Context(), opts)
-		if err != nil && (!errors.Is(err, disk.ErrCannotMeasure) || !strings.Contains(err.Error(), "no space left")) {
-			t.Errorf("got %v, want that no space is left", err)
-		}
-		if err == nil {
-			t.Error("a disk without space was measured")
-		}
-		wantEmpty(t, dir)
-		if err := os.Remove(filler); err != nil {
-			t.Error(err)
-		}
-	})
+			wantEmpty(t, dir)
+		})
+	}
 }
 
 func TestAReadOnlyFilesystemIsTold(t *testing.T) {

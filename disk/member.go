@@ -1,188 +1,224 @@
 package disk
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"runtime"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	bolt "go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/etcdkit/etcdkit/internal/embedded"
 )
 
 const (
-	// commitEvery is how often a member commits its database.
-	commitEvery = 100 * time.Millisecond
-	// backlog is how many entries may wait to be applied. A member that is
-	// further behind answers nobody, and neither is one measured.
-	backlog = 10000
-	// filled is the size of the database that a round begins with.
+	// memberTime bounds how long a member may take to start and to be filled.
+	memberTime = time.Minute
+	// filled is how much a round's member holds before it is measured, so that
+	// its commits and snapshots are those of a cluster in use.
 	filled = 32 << 20
-	// mapped spares a commit from waiting for a snapshot's reader to map more,
-	// as etcd does with a larger number.
-	mapped = 512 << 20
-	// snapshotEvery is the pause between two snapshots being read.
-	snapshotEvery = time.Second
+	// fillBlock and fillTxn fill it fast, within etcd's limits for a request.
+	fillBlock, fillTxn = 10 << 10, 100
+	// snapshotRate is how fast snapshots are read, in bytes a second, as over a
+	// network that others use, too; snapshotChunk how much at once.
+	snapshotRate, snapshotChunk = 16 << 20, 256 << 10
+	// framing is what a key and etcd's encoding add to a value in the log.
+	framing = 100
+	// maxPut is the largest block of pattern etcd: a request may have 1.5 MiB.
+	maxPut = 1 << 20
+	// clientKeys is how many keys each client writes in turn.
+	clientKeys = 1000
 )
 
-// backend is a database as a member has it, fed by what the log has taken in.
-type backend struct {
-	db      *bolt.DB
-	applied chan []byte
+// member is an etcd that serves puts on the disk to be measured.
+type member struct {
+	cluster *embedded.Cluster
+	client  *clientv3.Client
+	syncs   chan time.Duration // of the log
+	over    chan struct{}      // closed when nobody takes them any more
+	counts  atomic.Bool        // whether syncs are taken: not while it starts
 	commits *hdrhistogram.Histogram
-	seq     uint64
+	written chan struct{} // closed when the clients have put all
+	bytes   atomic.Int64  // put and acknowledged
 }
 
-func newBackend(path string, next func() []byte) (_ *backend, err error) {
-	opts := &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType}
-	if runtime.GOOS != "windows" { // where the file would take that much
-		opts.InitialMmapSize = mapped
-	}
-	db, err := bolt.Open(path, 0o600, opts)
+// beginMember prepares a round of pattern etcd: a member of its own serves puts
+// while a snapshot is read, and the syncs of its log are measured. It is etcd
+// itself, for what a sync takes depends on what goes on beside it: on the disk,
+// and on the processors, which the kernel's part of a sync needs, too.
+func beginMember(ctx context.Context, opts Options, _ Filesystem) (_ round, err error) {
+	s, err := newScratch(opts.Dir)
 	if err != nil {
-		return nil, err
+		return round{}, err
 	}
-	b := &backend{db: db, applied: make(chan []byte, backlog), commits: newHistogram()}
-	block := len(next())
-	for size := 0; size < filled; {
-		err := b.commit(func(put func([]byte) error) error {
-			for range 1000 {
-				size += block
-				if err := put(next()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("fill a database: %w", err), db.Close())
+	m := &member{
+		syncs: make(chan time.Duration, 1024), over: make(chan struct{}), written: make(chan struct{}), commits: newHistogram(),
+	}
+	stopObserving := embedded.Observe(m.synced, m.committed)
+	ctx, stop := context.WithCancel(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	end := func() error {
+		stop()
+		close(m.over)
+		err := errors.Join(ignoreCancel(g.Wait()), m.stop())
+		stopObserving()
+		return errors.Join(err, s.remove())
+	}
+	if err := m.start(ctx, s.dir); err != nil {
+		return round{}, joinEnd(err, end)
+	}
+	m.counts.Store(true)
+	g.Go(func() error { return m.putAll(ctx, opts) })
+	g.Go(func() error { return m.readSnapshots(ctx) })
+	return round{
+		ops: []operation{func() (time.Time, error) { return m.nextSync(ctx) }},
+		end: end, commits: m.commits, bytes: m.bytes.Load,
+	}, nil
+}
+
+func (m *member) synced(took time.Duration) {
+	if !m.counts.Load() {
+		return
+	}
+	select {
+	case m.syncs <- took:
+	case <-m.over:
+	}
+}
+
+// committed is called under a lock of the one database.
+func (m *member) committed(took time.Duration) {
+	if m.counts.Load() {
+		_ = m.commits.RecordValue(int64(took)) // its bounds are wider than any commit
+	}
+}
+
+// start starts the member in dir and fills it.
+func (m *member) start(ctx context.Context, dir string) (err error) {
+	starting, cancel := context.WithTimeoutCause(ctx, memberTime, fmt.Errorf("etcd did not serve within %s", memberTime))
+	defer cancel()
+	m.cluster, err = embedded.Start(starting, embedded.Options{Dir: dir, Fsync: true, Configure: func(_ int, cfg *embed.Config) {
+		cfg.QuotaBackendBytes = -1 // the space was looked at before
+	}})
+	if err != nil {
+		return err
+	}
+	m.client, err = clientv3.New(clientv3.Config{Endpoints: m.cluster.Endpoints(), Logger: zap.NewNop(), Context: ctx})
+	if err != nil {
+		return err
+	}
+	next := blocks(fillBlock)
+	for n := 0; n < filled; {
+		var puts []clientv3.Op
+		for range fillTxn {
+			puts = append(puts, clientv3.OpPut("fill/"+strconv.Itoa(n), string(next())))
+			n += fillBlock
 		}
-	}
-	b.commits.Reset()
-	return b, nil
-}
-
-// commit runs fill inside a transaction and times the commit alone.
-func (b *backend) commit(fill func(put func([]byte) error) error) error {
-	tx, err := b.db.Begin(true)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // nothing after a commit
-	bucket, err := tx.CreateBucketIfNotExists([]byte("key"))
-	if err != nil {
-		return err
-	}
-	bucket.FillPercent = 0.9 // as etcd does, for its keys only ever ascend
-	err = fill(func(value []byte) error {
-		b.seq++
-		return bucket.Put(binary.BigEndian.AppendUint64(nil, b.seq), value)
-	})
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	return b.commits.RecordValue(int64(time.Since(start)))
-}
-
-// run commits what was applied until ctx ends.
-func (b *backend) run(ctx context.Context) error {
-	tick := time.NewTicker(commitEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := b.commit(b.drain); err != nil {
-			return fmt.Errorf("commit: %w", err)
-		}
-	}
-}
-
-// drain puts what waits to be applied.
-func (b *backend) drain(put func([]byte) error) error {
-	for range len(b.applied) {
-		if err := put(<-b.applied); err != nil {
-			return err
+		if _, err := m.client.Txn(starting).Then(puts...).Commit(); err != nil {
+			return m.because(starting, fmt.Errorf("fill a member: %w", err))
 		}
 	}
 	return nil
 }
 
-// readSnapshots reads the database again and again, as a backup does.
-func (b *backend) readSnapshots(ctx context.Context) error {
-	for {
-		err := b.db.View(func(tx *bolt.Tx) error {
-			_, err := tx.WriteTo(&until{ctx})
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("read a snapshot: %w", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(snapshotEvery):
-		}
-	}
+// because returns why the member failed, or the run was ended, instead of what
+// its clients saw of that.
+func (m *member) because(ctx context.Context, err error) error {
+	return cmp.Or(m.cluster.Err(), context.Cause(ctx), err)
 }
 
-// until takes any data in until its context ends.
-type until struct{ ctx context.Context }
-
-func (u *until) Write(p []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
-	}
-	return io.Discard.Write(p)
-}
-
-// beginMember prepares a round of pattern etcd: the log is measured while a
-// database commits and a snapshot is read on the same disk.
-func beginMember(ctx context.Context, opts Options, _ Filesystem) (round, error) {
-	s, err := newScratch(opts.Dir)
-	if err != nil {
-		return round{}, err
-	}
-	next := blocks(opts.Block)
-	b, err := newBackend(filepath.Join(s.dir, "db"), next)
-	if err != nil {
-		return round{}, joinEnd(err, s.remove)
-	}
-	j, err := newJournal(s.dir, opts.Block, opts.Jobs)
-	if err != nil {
-		return round{}, errors.Join(err, joinEnd(b.db.Close(), s.remove))
-	}
-	ctx, stop := context.WithCancel(ctx)
+// putAll has every client put, one value after the other, until all are done.
+func (m *member) putAll(ctx context.Context, opts Options) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return b.run(ctx) })
-	g.Go(func() error { return b.readSnapshots(ctx) })
-	save := func() (time.Time, error) {
-		start := time.Now()
-		if err := j.save(); err != nil {
-			return start, err
-		}
-		for range j.batch {
-			select {
-			case b.applied <- next():
-			default: // behind as far as a member may be
+	var left atomic.Int64
+	left.Store(opts.Size / int64(opts.Block))
+	for i := range opts.Jobs {
+		next := blocks(max(1, opts.Block-framing))
+		g.Go(func() error {
+			for n := 0; left.Add(-1) >= 0; n++ {
+				key := fmt.Sprintf("client/%d/%d", i, n%clientKeys)
+				if _, err := m.client.Put(ctx, key, string(next())); err != nil {
+					return m.because(ctx, fmt.Errorf("put: %w", err))
+				}
+				m.bytes.Add(int64(opts.Block))
 			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	close(m.written)
+	return nil
+}
+
+// nextSync waits until the member has synced its log once more.
+func (m *member) nextSync(ctx context.Context) (syncing time.Time, err error) {
+	select {
+	case took := <-m.syncs:
+		return time.Now().Add(-took), nil
+	case <-m.written:
+		return time.Time{}, errOver
+	case <-m.cluster.Failed():
+		return time.Time{}, m.cluster.Err()
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+}
+
+// readSnapshots reads the database again and again, as a backup does.
+func (m *member) readSnapshots(ctx context.Context) error {
+	limit := rate.NewLimiter(snapshotRate, snapshotChunk)
+	for {
+		if err := m.readSnapshot(ctx, limit); err != nil {
+			return m.because(ctx, fmt.Errorf("read a snapshot: %w", err))
 		}
-		return start, context.Cause(ctx)
 	}
-	end := func() error {
-		stop()
-		return errors.Join(g.Wait(), j.wal.Close(), b.db.Close(), s.remove())
+}
+
+func (m *member) readSnapshot(ctx context.Context, limit *rate.Limiter) (err error) {
+	r, err := m.client.Snapshot(ctx)
+	if err != nil {
+		return err
 	}
-	return round{ops: []operation{save}, end: end, commits: b.commits}, nil
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for {
+		switch _, err := io.CopyN(io.Discard, r, snapshotChunk); {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return nil
+		default:
+			return err
+		}
+		if err := limit.WaitN(ctx, snapshotChunk); err != nil {
+			return err
+		}
+	}
+}
+
+// stop stops what was started.
+func (m *member) stop() (err error) {
+	if m.client != nil {
+		err = ignoreCancel(m.client.Close())
+	}
+	if m.cluster != nil {
+		err = errors.Join(err, m.cluster.Close())
+	}
+	return err
+}
+
+func ignoreCancel(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }

@@ -20,8 +20,8 @@ const (
 	// WAL writes etcd's own log: segments allocated ahead and cut, records with
 	// checksums, one fdatasync for each batch of Jobs entries.
 	WAL Pattern = "wal"
-	// Etcd writes the same log while a database commits every 100 ms and a
-	// snapshot of it is read.
+	// Etcd is a member of etcd itself, in a folder of its own, that serves Jobs
+	// clients while a snapshot of it is read. Its database commits every 100 ms.
 	Etcd Pattern = "etcd"
 	// Sequential writes large blocks one after the other and reads them back,
 	// as a member does that receives a snapshot and then opens it.
@@ -46,7 +46,7 @@ type Options struct {
 	Block    int           // bytes in one write
 	Rounds   int           // measured rounds; a warm-up comes before them
 	Duration time.Duration // the longest that one round may take
-	Jobs     int           // writers at once, each with its own file; for WAL and Etcd, entries in a batch
+	Jobs     int           // writers at once, each with its own file; for WAL entries in a batch, for Etcd clients
 	ODSync   bool          // open with O_DSYNC instead of calling fdatasync
 	// Gentle writes little and rests after each write, for a disk that a
 	// running etcd lives on.
@@ -139,6 +139,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("%w: a write of %d bytes does not fit in a size of %d", ErrOptions, o.perSync(), o.Size)
 	case !o.Pattern.syncs() && (o.Jobs > 1 || o.ODSync):
 		return fmt.Errorf("%w: pattern %s has one writer and syncs now and then; jobs and O_DSYNC are for those that sync after each write", ErrOptions, o.Pattern)
+	case o.Pattern == Etcd && o.Block > maxPut:
+		return fmt.Errorf("%w: block %d: etcd takes puts of at most %d bytes", ErrOptions, o.Block, maxPut)
 	case o.Gentle && (o.Pattern != Fio || o.Jobs > 1):
 		return fmt.Errorf("%w: a gentle measurement has pattern %s and one writer", ErrOptions, Fio)
 	case o.Pattern.keepsLog() && o.ODSync:
@@ -165,7 +167,7 @@ func (o Options) space() int64 {
 		need += segments()
 	}
 	if o.Pattern == Etcd {
-		need += o.Size + filled // the same data again, in the database
+		need += 2 * (o.Size + filled) // the same data again in the database, whose pages are not full
 	}
 	return need
 }
@@ -181,13 +183,13 @@ func (p Pattern) begin() func(context.Context, Options, Filesystem) (round, erro
 	return beginFiles
 }
 
-// perSync is how many bytes one sync brings to the disk.
+// perSync is how many bytes one sync brings to the disk, or the least of them.
 func (o Options) perSync() int64 {
-	if o.Pattern.keepsLog() {
+	if o.Pattern == WAL {
 		return int64(o.Block) * int64(o.Jobs)
 	}
 	return int64(o.Block)
 }
 
-// writes is how many times one writer syncs in a whole round.
+// writes is how many times one writer syncs in a whole round, at most.
 func (o Options) writes() int64 { return o.Size / o.perSync() }

@@ -161,6 +161,11 @@ func (r *Report) round(ctx context.Context, opts Options, p pace) (Round, *hdrhi
 		r.addWarning("stopped", "%s", tooSlow(took))
 	}
 	measured.Complete = sync.TotalCount() == opts.writes()*int64(len(recorders))
+	if prepared.bytes != nil {
+		written := prepared.bytes()
+		measured.Complete = written == opts.Size/int64(opts.Block)*int64(opts.Block)
+		measured.BytesPerSecond = float64(written) / max(measured.TookSeconds, 1e-9)
+	}
 	if prepared.commits != nil {
 		commits := latencyOf(prepared.commits)
 		measured.Commit = &commits

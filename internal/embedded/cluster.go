@@ -45,6 +45,7 @@ type Options struct {
 type Cluster struct {
 	Members []*Member
 
+	failed   *failure
 	dir      string // parent of the data directories
 	scratch  *scratch
 	reserved []*Port
@@ -71,7 +72,8 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 func start(ctx context.Context, opts Options) (c *Cluster, err error) {
-	c = &Cluster{dir: opts.Dir}
+	c = &Cluster{dir: opts.Dir, failed: newFailure()}
+	opts.Log = opts.Log.WithOptions(zap.WithFatalHook(c.failed), zap.WithPanicHook(c.failed))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -120,7 +122,7 @@ func (c *Cluster) configure(opts Options) error {
 			opts.Configure(i, cfg)
 		}
 		initial = append(initial, cfg.Name+"="+cfg.AdvertisePeerUrls[0].String())
-		c.Members = append(c.Members, &Member{cfg: cfg})
+		c.Members = append(c.Members, &Member{cfg: cfg, failed: c.failed})
 	}
 	for _, m := range c.Members {
 		m.cfg.InitialCluster = strings.Join(initial, ",")
@@ -149,6 +151,20 @@ func (c *Cluster) Endpoints() []string {
 
 // Dir returns the folder that holds the members' data directories.
 func (c *Cluster) Dir() string { return c.dir }
+
+// Failed is closed when a member cannot go on, because its disk is full for
+// example. Err then tells why, and Close still removes what Start created.
+func (c *Cluster) Failed() <-chan struct{} { return c.failed.done }
+
+// Err returns why a member could not go on, or nil.
+func (c *Cluster) Err() error {
+	select {
+	case <-c.failed.done:
+		return c.failed.err
+	default:
+		return nil
+	}
+}
 
 // Close stops every member and removes the folder that Start created. A
 // folder given by the caller stays.

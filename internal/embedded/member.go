@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
+// failedGrace is how long a member that has failed may take to stop.
+const failedGrace = 2 * time.Second
+
 // Member is one server of a Cluster. It can be stopped and started again on
 // the same data directory and ports.
 type Member struct {
-	cfg *embed.Config
+	cfg    *embed.Config
+	failed *failure
 
 	mu     sync.Mutex
 	server *embed.Etcd // nil while stopped
@@ -49,7 +54,7 @@ func (m *Member) Start(ctx context.Context) error {
 		return fmt.Errorf("start member %s: already running", m.cfg.Name)
 	}
 	cfg := *m.cfg
-	server, err := embed.StartEtcd(&cfg)
+	server, err := guard(m.failed, func() (*embed.Etcd, error) { return embed.StartEtcd(&cfg) })
 	if err != nil {
 		return fmt.Errorf("start member %s: %w", m.cfg.Name, err)
 	}
@@ -60,10 +65,12 @@ func (m *Member) Start(ctx context.Context) error {
 	case <-server.Server.StopNotify():
 		err = errors.New("the server stopped")
 	case err = <-server.Err():
+	case <-m.failed.done:
+		err = m.failed.err
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	server.Close()
+	m.close(server)
 	return fmt.Errorf("start member %s: %w", m.cfg.Name, err)
 }
 
@@ -75,7 +82,24 @@ func (m *Member) Stop() {
 	if m.server == nil {
 		return
 	}
-	m.server.Server.HardStop()
-	m.server.Close()
+	m.close(m.server)
 	m.server = nil
+}
+
+// close stops a server. One that has failed may hold locks for ever.
+func (m *Member) close(server *embed.Etcd) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed) // also where it fails only now
+		server.Server.HardStop()
+		server.Close()
+	}()
+	select {
+	case <-closed:
+	case <-m.failed.done:
+		select {
+		case <-closed:
+		case <-time.After(failedGrace):
+		}
+	}
 }

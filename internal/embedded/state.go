@@ -23,6 +23,10 @@ func (m *Member) StateAt(ctx context.Context, revision int64) (State, error) {
 		return State{}, fmt.Errorf("look into member %s: it is stopped", m.cfg.Name)
 	}
 	kv := m.server.Server.KV()
+	return guard(m.failed, func() (State, error) { return stateAt(ctx, kv, revision) })
+}
+
+func stateAt(ctx context.Context, kv mvcc.WatchableKV, revision int64) (State, error) {
 	all, err := kv.Range(ctx, []byte{0}, []byte{}, mvcc.RangeOptions{Rev: revision, CountOnly: true})
 	if err != nil {
 		return State{}, fmt.Errorf("count keys: %w", err)
