@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -90,9 +91,9 @@ func hashOnce(ctx context.Context, members []Hasher) Hashes {
 
 func hashAll(ctx context.Context, members []Hasher, revision int64) []MemberHash {
 	out := make([]MemberHash, len(members))
-	done := make(chan int)
+	var wg sync.WaitGroup
 	for i, hash := range members {
-		go func() {
+		wg.Go(func() {
 			h, err := hash(ctx, revision)
 			if err != nil {
 				h.Error = err.Error()
@@ -100,12 +101,9 @@ func hashAll(ctx context.Context, members []Hasher, revision int64) []MemberHash
 				h.Revision = revision
 			}
 			out[i] = h
-			done <- i
-		}()
+		})
 	}
-	for range members {
-		<-done
-	}
+	wg.Wait()
 	return out
 }
 

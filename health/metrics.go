@@ -67,7 +67,7 @@ func Scraper(client *http.Client, pages []string) func(context.Context, string) 
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("scrape metrics: %s: %s", page, resp.Status)
+			return nil, fmt.Errorf("scrape metrics: %s: %s", req.URL.Redacted(), resp.Status)
 		}
 		return ParseMetrics(resp.Body)
 	}
@@ -87,8 +87,8 @@ func metricsPage(clientURL string, pages []string) (string, error) {
 	}
 	for _, page := range pages {
 		p, err := url.Parse(page)
-		if err != nil {
-			return "", fmt.Errorf("scrape metrics: %w", err)
+		if err != nil { // which quotes what may hold a password
+			return "", errors.New("scrape metrics: a page that was named is no URL")
 		}
 		if p.Hostname() == u.Hostname() {
 			if p.Path == "" || p.Path == "/" {

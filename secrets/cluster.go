@@ -164,7 +164,7 @@ func (s *clusterScan) readLive(ctx context.Context, dir string) error {
 		Key: []byte(dir), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(dir)),
 		Revision: s.report.Revision, KeysOnly: !s.opts.wants(Live),
 	}
-	for {
+	for tries := 1; ; tries++ {
 		var last []byte
 		err := s.read(ctx, req, func(kv *mvccpb.KeyValue) {
 			last = kv.Key
@@ -175,7 +175,10 @@ func (s *clusterScan) readLive(ctx context.Context, dir string) error {
 				s.put(ctx, Live, kv)
 			}
 		})
-		if s.history() || !errors.Is(err, rpctypes.ErrCompacted) {
+		if last != nil {
+			tries = 1 // it got further
+		}
+		if s.history() || !errors.Is(err, rpctypes.ErrCompacted) || tries == maxTries {
 			return err
 		}
 		resp, err := getter{s}.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithCountOnly())

@@ -213,14 +213,10 @@ func keyUse(summary []Count, config *kube.EncryptionConfig) []KeyUse {
 		return &uses[i]
 	}
 	plugins := make(map[string]bool)
-	if config != nil {
-		for _, rule := range config.Rules {
-			for _, p := range rule.Providers {
-				plugins[p.Name()] = p.KMS != nil
-				for _, k := range p.Keys {
-					use(p.Name(), k.Name).Configured = true
-				}
-			}
+	for _, p := range providers(config) {
+		plugins[p.Name()] = p.KMS != nil
+		for _, k := range p.Keys {
+			use(p.Name(), k.Name).Configured = true
 		}
 	}
 	for _, c := range summary {
@@ -231,6 +227,17 @@ func keyUse(summary []Count, config *kube.EncryptionConfig) []KeyUse {
 		}
 	}
 	return uses
+}
+
+// providers lists those of all rules, in order.
+func providers(config *kube.EncryptionConfig) (all []kube.Provider) {
+	if config == nil {
+		return nil
+	}
+	for _, rule := range config.Rules {
+		all = append(all, rule.Providers...)
+	}
+	return all
 }
 
 // compareNatural compares texts with the numbers in them by value: plain-9

@@ -309,10 +309,12 @@ func (w *walLog) tail(f io.ReaderAt, from, size int64) error {
 func (w *walLog) search(data []byte, limit int) error {
 	for _, dir := range w.dirs {
 		for at := range occurrences(data[:min(limit+len(dir), len(data))], dir) {
-			if p, ok := putAt(data, at); ok {
-				if err := w.put(p); err != nil {
-					return err
-				}
+			p, ok := putAt(data, at)
+			if !ok {
+				continue
+			}
+			if err := w.put(p); err != nil {
+				return err
 			}
 		}
 	}

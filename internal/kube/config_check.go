@@ -46,12 +46,10 @@ func (c *EncryptionConfig) check() error {
 	wild := make(map[GroupResource]int)
 	for _, rule := range c.Rules {
 		for _, gr := range rule.Resources {
-			for _, by := range []GroupResource{{Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
-				if line, hidden := wild[by]; hidden && line != rule.Line {
-					return &ConfigError{
-						Line:    rule.Line,
-						Problem: "resource " + shown(gr.String()) + " is hidden by the earlier rule for " + shown(by.String()),
-					}
+			if by, hidden := hides(wild, gr, rule.Line); hidden {
+				return &ConfigError{
+					Line:    rule.Line,
+					Problem: "resource " + shown(gr.String()) + " is hidden by the earlier rule for " + shown(by.String()),
 				}
 			}
 			if gr.Resource == "*" {
@@ -60,6 +58,17 @@ func (c *EncryptionConfig) check() error {
 		}
 	}
 	return c.checkPlugins()
+}
+
+// hides returns the wildcard, of those seen with the lines of their rules, that
+// covers a resource of the rule at line.
+func hides(wild map[GroupResource]int, gr GroupResource, line int) (by GroupResource, hidden bool) {
+	for _, by := range []GroupResource{{Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
+		if earlier, ok := wild[by]; ok && earlier != line {
+			return by, true
+		}
+	}
+	return GroupResource{}, false
 }
 
 func (c *EncryptionConfig) checkPlugins() error {

@@ -106,18 +106,20 @@ func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
 		}
 		part, deeper := firstPart(resp.Kvs[0].Key[len(dir)+1:])
 		below := dir + "/" + part
-		if deeper {
-			if wellKnown(part) {
-				if err := d.check(ctx, dir); err != nil || slices.Contains(d.found, dir) {
-					return err
-				}
-			} else if err := d.descend(ctx, below, depth+1); err != nil {
+		from = below + "\x00"
+		switch {
+		case !deeper:
+			continue
+		case wellKnown(part):
+			if err := d.check(ctx, dir); err != nil || slices.Contains(d.found, dir) {
 				return err
 			}
-			from = below + "0" // the first key that does not begin with below + "/"
-			continue
+		default:
+			if err := d.descend(ctx, below, depth+1); err != nil {
+				return err
+			}
 		}
-		from = below + "\x00"
+		from = below + "0" // the first key that does not begin with below + "/"
 	}
 	return nil
 }

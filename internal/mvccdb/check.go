@@ -240,20 +240,31 @@ func (c *checker) laterRevision(ctx context.Context) *Damage {
 		buf = b
 		for i := range run.Count {
 			id, pg := run.First+i, b[int(i)*ps:][:ps]
-			if parseHeader(pg).id != id {
+			rev, found := laterIn(pg, id, c.report.Revision)
+			if !found {
 				continue
 			}
-			for key := range Salvage(pg) {
-				if rev, _, err := ParseRevision(key); err == nil && rev.Main > c.report.Revision {
-					return &Damage{
-						Page: id, Offset: int64(id) * int64(ps), Bucket: KeyBucket,
-						What: fmt.Sprintf("an unused page holds revision %d, and the last one is %d: a part of the tree is cut off", rev.Main, c.report.Revision),
-					}
-				}
+			return &Damage{
+				Page: id, Offset: int64(id) * int64(ps), Bucket: KeyBucket,
+				What: fmt.Sprintf("an unused page holds revision %d, and the last one is %d: a part of the tree is cut off", rev, c.report.Revision),
 			}
 		}
 	}
 	return nil
+}
+
+// laterIn looks in one page, which must be as it was written at that place, for
+// a revision after the last one.
+func laterIn(pg []byte, id uint64, last int64) (rev int64, found bool) {
+	if parseHeader(pg).id != id {
+		return 0, false
+	}
+	for key := range Salvage(pg) {
+		if rev, _, err := ParseRevision(key); err == nil && rev.Main > last {
+			return rev.Main, true
+		}
+	}
+	return 0, false
 }
 
 func (c *checker) hasBucket(name string) bool {

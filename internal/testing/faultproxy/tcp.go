@@ -170,30 +170,42 @@ func (p *TCP) pass(dst, src net.Conn, direction func(Faults) Flow) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
-		for sent := 0; sent < n; {
-			allowed, gateErr := g.next(n - sent)
-			if allowed > 0 {
-				if _, err := dst.Write(buf[sent : sent+allowed]); err != nil {
-					_ = src.Close()
-					return
-				}
-				sent += allowed
-			}
-			if gateErr != nil {
-				_ = dst.Close()
-				_ = src.Close()
-				return
-			}
-		}
-		if err != nil {
-			if half, ok := dst.(*net.TCPConn); ok && errors.Is(err, io.EOF) {
-				_ = half.CloseWrite()
-				return
-			}
+		switch sendErr := g.send(dst, buf[:n]); {
+		case errors.Is(sendErr, errCut):
 			_ = dst.Close()
+			_ = src.Close()
+			return
+		case sendErr != nil:
+			_ = src.Close()
 			return
 		}
+		if err == nil {
+			continue
+		}
+		if half, ok := dst.(*net.TCPConn); ok && errors.Is(err, io.EOF) {
+			_ = half.CloseWrite()
+			return
+		}
+		_ = dst.Close()
+		return
 	}
+}
+
+// send writes as much of b as may pass, at the pace at which it may.
+func (g *gate) send(dst net.Conn, b []byte) error {
+	for len(b) > 0 {
+		allowed, gateErr := g.next(len(b))
+		if allowed > 0 {
+			if _, err := dst.Write(b[:allowed]); err != nil {
+				return err
+			}
+			b = b[allowed:]
+		}
+		if gateErr != nil {
+			return gateErr
+		}
+	}
+	return nil
 }
 
 // gate decides how much of one direction may pass now.
