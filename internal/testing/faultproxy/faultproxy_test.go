@@ -53,23 +53,32 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 
 const megabyte = 1 << 20
 
-// talk sends a megabyte and returns how much of it came back, within a time
-// that is enough for what can come back, and whether the other side hung up.
-func talk(t *testing.T, addr string, patience time.Duration) (got int64, hungUp bool) {
+// long is enough for what comes at all.
+const long = time.Minute
+
+// talk sends a megabyte and returns how much of it came back, and whether the
+// other side hung up. It waits long for what is wanted, and patience for more.
+func talk(t *testing.T, addr string, want int64, patience time.Duration) (got int64, hungUp bool) {
 	t.Helper()
 	c := dial(t, addr)
 	go func() {
 		_, _ = c.Write(bytes.Repeat([]byte{'x'}, megabyte))
 		_ = c.CloseWrite()
 	}()
-	_ = c.SetReadDeadline(time.Now().Add(patience))
-	got, err := io.Copy(io.Discard, c)
+	_ = c.SetReadDeadline(time.Now().Add(long))
+	got, err := io.CopyN(io.Discard, c, want)
+	if err == nil {
+		var more int64
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		more, err = io.Copy(io.Discard, c)
+		got += more
+	}
 	var timeout net.Error
 	return got, !errors.As(err, &timeout) || !timeout.Timeout()
 }
 
 func TestTCPFaults(t *testing.T) {
-	const long, short = time.Minute, 500 * time.Millisecond
+	const short = 500 * time.Millisecond
 	for name, tc := range map[string]struct {
 		faults   faultproxy.Faults
 		patience time.Duration
@@ -90,7 +99,7 @@ func TestTCPFaults(t *testing.T) {
 			t.Parallel()
 			p := faultproxy.NewTCP(t, "tcp://"+echo(t))
 			p.Set(tc.faults)
-			got, hungUp := talk(t, p.Addr(), tc.patience)
+			got, hungUp := talk(t, p.Addr(), tc.want, tc.patience)
 			// A cut may reset the connection, and a reset overtakes bytes.
 			if tc.hungUp && tc.want < megabyte && got < tc.want {
 				got = tc.want
