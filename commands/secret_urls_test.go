@@ -80,6 +80,9 @@ func TestE100TheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
 	if code, shown := secretive(t, []string{"ETCDKIT_S3_PROXY=" + url}, "config", "view"); code != 0 {
 		t.Errorf("config view: exit code %d\n%s", code, shown)
 	}
+	if code, shown := secretive(t, []string{"ETCDKIT_ENDPOINTS=http://a.invalid:1,http://user:hunter2@b.invalid:1"}, "config", "view"); code != 0 || !strings.Contains(shown, "http://a.invalid:1,b.invalid:1") {
+		t.Errorf("config view: exit code %d\n%s", code, shown)
+	}
 }
 
 // Whoever takes an identity for a recipient, or for a file, does not see it again.

@@ -85,9 +85,12 @@ func Dump(w io.Writer, fs *pflag.FlagSet) {
 	})
 }
 
+// redactValue hides what is secret in the value of a flag.
 func redactValue(flag, value string) string {
 	user, _, hasPassword := strings.Cut(value, ":")
 	switch {
+	case flag == "endpoints":
+		return strings.Join(etcd.Shown(strings.Split(value, ",")), ",")
 	case value == "" || !Secret(flag), secretURL(flag) && open(value):
 		return value
 	case strings.HasSuffix(flag, "user") && hasPassword:

@@ -57,7 +57,7 @@ func Shown(endpoints []string) []string {
 	shown := make([]string, len(endpoints))
 	for i, ep := range endpoints {
 		shown[i] = ep
-		if at := strings.LastIndex(ep, "@"); at >= 0 && !isSocket(ep) {
+		if at := strings.LastIndex(ep, "@"); at >= 0 && !isSocket(strings.TrimPrefix(ep, "[")) { // as flags show lists
 			shown[i] = ep[at+1:]
 		}
 	}
