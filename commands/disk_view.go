@@ -123,7 +123,9 @@ func printSyncs(w io.Writer, r *disk.Report, color bool) {
 // syncWords says what was done again and again.
 func syncWords(r *disk.Report) string {
 	switch {
-	case r.Pattern == disk.WAL || r.Pattern == disk.Etcd:
+	case r.Pattern == disk.Etcd:
+		return fmt.Sprintf("%s of the log of an etcd, clients %d, puts of %d bytes", r.Method, r.Jobs, r.Block)
+	case r.Pattern == disk.WAL:
 		return fmt.Sprintf("saves of etcd's log, %d of %d bytes and a %s each", r.Jobs, r.Block, r.Method)
 	case r.Jobs > 1:
 		return fmt.Sprintf("%s after each write of %d bytes, %d writers at once", r.Method, r.Block, r.Jobs)

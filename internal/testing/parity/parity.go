@@ -32,6 +32,9 @@ type Line struct {
 	// Until sends Signal to a line that runs on, when its output contains this.
 	Until  string
 	Signal syscall.Signal // SIGINT if it is 0
+	// StdinUntil keeps standard input open until the output contains this,
+	// where its end would race with what is printed.
+	StdinUntil string
 
 	// Capture is the name that from here on, in braces, stands for the first id
 	// printed, or for what the group of CaptureBy finds.

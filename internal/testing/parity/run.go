@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,12 +72,15 @@ func (s *side) run(ctx context.Context, line Line) outcome {
 		args[i] = s.fill(a)
 	}
 	var stderr bytes.Buffer
-	stdout := &watched{until: s.fill(line.Until), seen: make(chan struct{})}
+	stdout := &watched{until: s.fill(line.Until + line.StdinUntil), seen: make(chan struct{})} // a line has one of them
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, args[0]), args[1:]...)
 	cmd.Args[0] = args[0]
 	cmd.Dir = s.dir
 	cmd.Env = s.environ(line)
 	cmd.Stdin = strings.NewReader(s.fill(line.Stdin))
+	if line.StdinUntil != "" {
+		cmd.Stdin = io.MultiReader(cmd.Stdin, &openUntil{stdout.seen, ctx.Done()})
+	}
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	cmd.SysProcAttr = noTerminal()
 	cmd.WaitDelay = drainBound
@@ -104,6 +108,17 @@ func (s *side) run(ctx context.Context, line Line) outcome {
 		o = o.unjudged()
 	}
 	return o
+}
+
+// openUntil ends when one of the channels is closed.
+type openUntil [2]<-chan struct{}
+
+func (o *openUntil) Read([]byte) (int, error) {
+	select {
+	case <-o[0]:
+	case <-o[1]:
+	}
+	return 0, io.EOF
 }
 
 // interrupt signals the process when the text it waits for was printed.
