@@ -97,6 +97,17 @@ func TestAnEndpointThatIsNoneIsWrongUsageAndShowsNoPassword(t *testing.T) {
 	}
 }
 
+// A range is asked for as everything else is: the request waits for a
+// connection, instead of failing and being tried again until its timeout.
+func TestARangeWaitsForAConnection(t *testing.T) {
+	for _, flag := range []string{"--prefix", "--stream"} {
+		_, _, stderr := run(t, "etcdctl", "--endpoints=127.0.0.1:1", "--command-timeout=2s", "get", "a", flag)
+		if tries := strings.Count(stderr, "retrying of unary invoker"); tries > 1 || !strings.HasSuffix(stderr, "Error: context deadline exceeded\n") {
+			t.Errorf("%s: tried %d times:\n%s", flag, tries, stderr)
+		}
+	}
+}
+
 // E60, etcd-io/etcd PR #13138: the client library's warnings clutter standard
 // error, in JSON.
 func TestE60RetriesAreNotLogged(t *testing.T) {

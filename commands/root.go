@@ -21,6 +21,9 @@ import (
 type program struct {
 	root   *cobra.Command
 	report func(cmd string, err error) int // tells the error of a command to the user, returns the exit code
+	// killed says that a signal kills it, as upstream's etcdctl, but where a
+	// command heeds one. Otherwise commands end in order.
+	killed bool
 }
 
 // Main runs the program that args[0] names and returns its exit code.
@@ -28,6 +31,11 @@ func Main(ctx context.Context, args []string, env *cli.Env) int {
 	p := programFor(args[0], env, args[1:])
 	cobra.EnablePrefixMatching = true // "mem li" for "member list", as upstream
 	p.root.SetArgs(args[1:])
+	if !p.killed {
+		var stop context.CancelFunc
+		ctx, stop = env.EndOn(ctx)
+		defer stop()
+	}
 	cmd, err := p.root.ExecuteContextC(ctx)
 	return p.report(cmd.CommandPath(), err)
 }
@@ -37,13 +45,13 @@ func programFor(argv0 string, env *cli.Env, line []string) program {
 	switch strings.TrimSuffix(filepath.Base(argv0), ".exe") {
 	case "etcdctl":
 		root, report := ctl.New(env, line)
-		return program{root, anywhere(report)}
+		return program{root, anywhere(report), true}
 	case "etcdutl":
 		root, report := utl.New(env)
-		return program{root, anywhere(report)}
+		return program{root, anywhere(report), false}
 	}
 	a := app.New("etcdkit", cli.Native, env)
-	return program{newRoot(a, line), a.Report}
+	return program{newRoot(a, line), a.Report, false}
 }
 
 // anywhere is a report that does not care which command failed, as upstream's.

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,9 +22,7 @@ import (
 // through the users' argv[0] dispatch.
 func TestMain(m *testing.M) {
 	run := func() {
-		signal.Ignore(syscall.SIGPIPE)
-		ctx, _ := cli.NotifyContext(context.Background())
-		os.Exit(commands.Main(ctx, config.TakeArgs(), cli.System()))
+		os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
 	}
 	testscript.Main(m, map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run})
 }

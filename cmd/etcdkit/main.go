@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -16,7 +14,5 @@ import (
 
 func main() {
 	start.Done()
-	signal.Ignore(syscall.SIGPIPE)                    // a broken standard error must not kill an upload
-	ctx, _ := cli.NotifyContext(context.Background()) // a second signal kills
-	os.Exit(commands.Main(ctx, config.TakeArgs(), cli.System()))
+	os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
 }

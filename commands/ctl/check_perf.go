@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/cheggaaa/pb/v3"
@@ -77,6 +78,11 @@ func runCheckPerf(ctx context.Context, t *tree, args []string, opts checkOptions
 		return err
 	}
 	defer check.close()
+	if t.upstream() { // which deletes the keys again after this signal alone
+		var stop context.CancelFunc
+		ctx, stop = t.Heed(ctx, os.Interrupt)
+		defer stop()
+	}
 	client := check.clients[0]
 	bar := t.secondsBar(ctx, opts.duration)
 	stats := load.Run(ctx, check.clients, load.Options{Prefix: opts.prefix, KeySize: perfKeySize, ValueSize: perfValueSize, Rate: check.amount, Duration: opts.duration}, func() {})

@@ -55,7 +55,7 @@ func newDefragCmd(t *tree) *cobra.Command {
 }
 
 func runDefrag(ctx context.Context, t *tree, args []string, opts defragOptions) error {
-	c, targets, err := t.visiting(ctx, args, opts.cluster)
+	c, targets, err := t.visiting(ctx, args, &opts.cluster)
 	if err != nil {
 		return err
 	}

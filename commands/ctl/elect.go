@@ -57,7 +57,7 @@ func runElect(ctx context.Context, t *tree, args []string, listen bool) error {
 		}
 		return wrong
 	}
-	return t.inSession(ctx, func(client *clientv3.Client, s *concurrency.Session) error {
+	return t.inSession(ctx, func(ctx context.Context, client *clientv3.Client, s *concurrency.Session) error {
 		e := concurrency.NewElection(s, args[0])
 		if listen {
 			return t.observe(ctx, e)

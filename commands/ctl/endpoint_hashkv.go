@@ -39,19 +39,19 @@ Exit codes: 0 shown, with --cluster the members agree; 1 an endpoint did not
 answer; 2 wrong usage; with --cluster 3 members differ, 4 they could not be
 compared.`),
 		RunE: t.run(func(ctx context.Context, args []string) error {
-			return runEndpointHashKV(ctx, t, args, *cluster, revision)
+			return runEndpointHashKV(ctx, t, args, cluster, revision)
 		}),
 	}
 	cmd.PersistentFlags().Int64Var(&revision, "rev", 0, "maximum revision to hash (default: latest revision)")
 	return t.offer(cmd, output.Fields)
 }
 
-func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster bool, revision int64) error {
+func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster *bool, revision int64) error {
 	c, targets, err := t.visiting(ctx, args, cluster)
 	if err != nil {
 		return err
 	}
-	if cluster && !t.upstream() {
+	if *cluster && !t.upstream() {
 		return t.compareHashes(ctx, c, targets, revision)
 	}
 	all := make([]endpointHash, len(targets))

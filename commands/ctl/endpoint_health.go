@@ -50,12 +50,12 @@ the same way. For a verdict on the whole cluster with evidence see
 
 Exit codes: 0 all are healthy; 1 the members could not be listed; 2 wrong usage;
 3 an endpoint is not healthy; 4 none could be reached, or none may be asked.`),
-		RunE: t.run(func(ctx context.Context, args []string) error { return runEndpointHealth(ctx, t, args, *cluster) }),
+		RunE: t.run(func(ctx context.Context, args []string) error { return runEndpointHealth(ctx, t, args, cluster) }),
 	}
 	return t.offer(cmd, output.Fields)
 }
 
-func runEndpointHealth(ctx context.Context, t *tree, args []string, cluster bool) error {
+func runEndpointHealth(ctx context.Context, t *tree, args []string, cluster *bool) error {
 	c, targets, err := t.visiting(ctx, args, cluster)
 	if err != nil {
 		return err

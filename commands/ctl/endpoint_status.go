@@ -37,12 +37,12 @@ downgrade enabled; a table names them.
   etcdkit endpoint status --cluster -w table
 
 Exit codes: 0 all answered, 1 one did not, 2 wrong usage.`),
-		RunE: t.run(func(ctx context.Context, args []string) error { return runEndpointStatus(ctx, t, args, *cluster) }),
+		RunE: t.run(func(ctx context.Context, args []string) error { return runEndpointStatus(ctx, t, args, cluster) }),
 	}
 	return t.offer(cmd, output.Fields)
 }
 
-func runEndpointStatus(ctx context.Context, t *tree, args []string, cluster bool) error {
+func runEndpointStatus(ctx context.Context, t *tree, args []string, cluster *bool) error {
 	c, targets, err := t.visiting(ctx, args, cluster)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func runLock(ctx context.Context, t *tree, args []string, ttl int) error {
 	if ttl <= 0 && !t.upstream() {
 		return cli.Usagef("--ttl %d: a number of seconds from 1 on", ttl)
 	}
-	return t.inSession(ctx, func(client *clientv3.Client, s *concurrency.Session) error {
+	return t.inSession(ctx, func(ctx context.Context, client *clientv3.Client, s *concurrency.Session) error {
 		m := concurrency.NewMutex(s, args[0])
 		if err := m.Lock(ctx); err != nil {
 			return t.notGot(ctx, err)

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -97,7 +98,7 @@ func (o *putOptions) op(t *tree, args []string) (clientv3.Op, error) {
 	if err := t.tooMany(args, 2); err != nil {
 		return clientv3.Op{}, err
 	}
-	value, err := o.value(t.In, args)
+	value, err := o.value(t.Input(), args)
 	if err != nil {
 		return clientv3.Op{}, err
 	}
@@ -129,6 +130,9 @@ func (o *putOptions) value(stdin io.Reader, args []string) (string, error) {
 		return args[1], nil
 	}
 	b, err := io.ReadAll(stdin)
+	if cli.Signal(err) != 0 {
+		return "", err
+	}
 	if err != nil || len(b) == 0 {
 		return "", badArgs("put command needs 1 argument and input from stdin or 2 arguments")
 	}

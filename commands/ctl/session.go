@@ -17,8 +17,9 @@ import (
 const releaseTimeout = 5 * time.Second
 
 // inSession runs fn with a session whose lease is kept alive. The client
-// outlives a signal, so that what is held can be given back.
-func (t *tree) inSession(ctx context.Context, fn func(client *clientv3.Client, s *concurrency.Session) error, opts ...concurrency.SessionOption) error {
+// outlives a signal, so that what is held can be given back. Upstream heeds two
+// signals from here on.
+func (t *tree) inSession(ctx context.Context, fn func(ctx context.Context, client *clientv3.Client, s *concurrency.Session) error, opts ...concurrency.SessionOption) error {
 	clientCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	connected := context.AfterFunc(ctx, cancel) // before there is anything to give back
@@ -33,9 +34,11 @@ func (t *tree) inSession(ctx context.Context, fn func(client *clientv3.Client, s
 	}
 	connected()
 	if t.upstream() {
-		return fn(client, s) // its lease runs out by itself
+		ctx, stop := t.Heed(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return fn(ctx, client, s) // its lease runs out by itself
 	}
-	return errors.Join(fn(client, s), closeSession(s))
+	return errors.Join(fn(ctx, client, s), closeSession(s))
 }
 
 // closeSession revokes the session's lease, if there still is one.

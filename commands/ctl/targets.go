@@ -14,8 +14,9 @@ import (
 )
 
 // visiting is how the commands that visit endpoints begin: they take no
-// arguments. It returns how to connect and where to.
-func (t *tree) visiting(ctx context.Context, args []string, cluster bool) (etcd.Config, []string, error) {
+// arguments. It returns how to connect and where to. What cluster points to may
+// be set by the environment, which is read here.
+func (t *tree) visiting(ctx context.Context, args []string, cluster *bool) (etcd.Config, []string, error) {
 	if err := t.tooMany(args, 0); err != nil {
 		return etcd.Config{}, nil, err
 	}
@@ -23,7 +24,7 @@ func (t *tree) visiting(ctx context.Context, args []string, cluster bool) (etcd.
 	if err != nil {
 		return c, nil, err
 	}
-	targets, err := t.targets(ctx, c, cluster)
+	targets, err := t.targets(ctx, c, *cluster)
 	return c, targets, err
 }
 

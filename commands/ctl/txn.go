@@ -84,7 +84,7 @@ func runTxn(ctx context.Context, t *tree, args []string, interactive bool) error
 			fmt.Fprintln(t.Out, text)
 		}
 	}
-	parser := &txnParser{t: t, in: bufio.NewReader(t.In)}
+	parser := &txnParser{t: t, in: bufio.NewReader(t.Input())}
 	prompt("compares:")
 	compares, err := parser.compares()
 	if err != nil {

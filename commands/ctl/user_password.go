@@ -129,7 +129,7 @@ func runUserPasswd(ctx context.Context, t *tree, args []string, p newPassword) e
 func (p newPassword) read(t *tree, user string) (string, error) {
 	switch {
 	case p.file == "-":
-		return firstLine(t.In)
+		return firstLine(t.Input())
 	case p.file != "":
 		f, err := os.Open(p.file)
 		if err != nil {
@@ -144,7 +144,7 @@ func (p newPassword) read(t *tree, user string) (string, error) {
 		_, _ = fmt.Fscanf(t.In, "%s", &word) // upstream takes what is there, nothing too
 		return word, nil
 	}
-	return firstLine(t.In)
+	return firstLine(t.Input())
 }
 
 func firstLine(r io.Reader) (string, error) {

@@ -88,6 +88,9 @@ func parseWatchLine(words []string, envKey, envRange string, upstream bool) (wat
 		return watchTarget{}, opts, errWatchSeparator
 	}
 	if err := fs.Parse(words); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			err = errors.New(err.Error()) // cobra would show the help of the whole command
+		}
 		return watchTarget{}, opts, err
 	}
 	line.before = fs.Args()

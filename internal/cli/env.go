@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,10 @@ type Env struct {
 	// TTY opens the user's terminal for a question, whatever the standard
 	// streams are. It fails where there is none, as under cron.
 	TTY func() (Terminal, error)
+	// Notify is NotifyContext in a process. Without it no signal is heeded.
+	Notify func(parent context.Context, signals ...os.Signal) (context.Context, context.CancelFunc)
+
+	ending context.Context // of EndOn
 }
 
 // A Terminal can be asked.
@@ -49,6 +54,7 @@ func System() *Env {
 		Environ: os.Environ(),
 		Now:     time.Now,
 		TTY:     openTerminal,
+		Notify:  NotifyContext,
 	}
 }
 
@@ -82,7 +88,7 @@ func (e *Env) AskPassword(prompt string) (string, error) {
 		return "", fmt.Errorf("ask for a password: %w", err)
 	}
 	defer fmt.Fprintln(t)
-	return t.ReadPassword()
+	return interruptible(e, t.ReadPassword)
 }
 
 // Ask puts a yes-or-no question on the user's terminal; anything but yes is no.
@@ -95,7 +101,7 @@ func (e *Env) Ask(question string) (bool, error) {
 	if _, err := fmt.Fprintf(t, "%s [y/N] ", question); err != nil {
 		return false, err
 	}
-	answer, err := readLine(t)
+	answer, err := interruptible(e, func() (string, error) { return readLine(t) })
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}

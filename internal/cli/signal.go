@@ -18,13 +18,23 @@ func (e *SignalError) Error() string { return "ended by signal: " + e.Signal.Str
 // timeout(1) sends its signal twice, to the process and to its group.
 const repeatGrace = time.Second
 
-// NotifyContext returns a context that SIGINT, SIGTERM or SIGHUP ends, with a
+// Endings returns the signals that end a program: an interrupt, a termination
+// and a dropped session, unless nohup(1) wants us to survive that.
+func Endings() []os.Signal {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+// NotifyContext returns a context that one of the signals ends, with a
 // *SignalError as its cause. A while after it, or after stop, a signal kills the
 // process as usual.
-func NotifyContext(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+func NotifyContext(parent context.Context, endings ...os.Signal) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, endings...)
 	go func() {
 		select {
 		case s := <-signals:
@@ -36,6 +46,11 @@ func NotifyContext(parent context.Context) (ctx context.Context, stop context.Ca
 	}()
 	return ctx, func() { signal.Stop(signals); cancel(context.Canceled) }
 }
+
+// surviveBrokenPipes makes writing to a broken pipe an error: a broken standard
+// error must not kill an upload. Were the signal ignored instead, so would the
+// commands that we run ignore it.
+func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // Signal returns the signal that ended the work behind err, or 0.
 func Signal(err error) syscall.Signal {

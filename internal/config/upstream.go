@@ -47,23 +47,23 @@ func FillUpstream(fs *pflag.FlagSet, env *cli.Env, log *zap.Logger) error {
 		name, _, ok := strings.Cut(entry, "=")
 		switch {
 		case !ok:
-			warnAt(log, zapcore.WarnLevel, "found invalid environment variable", entry)
+			warnAt(log, zapcore.WarnLevel, 78, "found invalid environment variable", entry)
 		case used[name]:
 		case typed[name]:
-			warnAt(log, zapcore.FatalLevel, "conflicting environment variable is shadowed by corresponding command-line flag "+
+			warnAt(log, zapcore.FatalLevel, 86, "conflicting environment variable is shadowed by corresponding command-line flag "+
 				"(either unset environment variable or disable flag))", name)
 			return ErrVariableConflict
 		case strings.HasPrefix(name, upstreamPrefix):
-			warnAt(log, zapcore.WarnLevel, "unrecognized environment variable", redactEntry(entry))
+			warnAt(log, zapcore.WarnLevel, 94, "unrecognized environment variable", redactEntry(entry))
 		}
 	}
 	return nil
 }
 
 // warnAt writes an entry at a level that would end the process if the logger
-// was asked to write it.
-func warnAt(log *zap.Logger, level zapcore.Level, msg, variable string) {
-	entry := zapcore.Entry{Level: level, Time: time.Now(), Message: msg}
+// was asked to write it. Its caller is the line of upstream's that writes it.
+func warnAt(log *zap.Logger, level zapcore.Level, line int, msg, variable string) {
+	entry := zapcore.Entry{Level: level, Time: time.Now(), Message: msg, Caller: zapcore.NewEntryCaller(0, "flags/flag.go", line, true)}
 	if level >= zap.ErrorLevel {
 		entry.Stack = zap.Stack("").String // upstream shows where it gave up
 	}

@@ -95,7 +95,8 @@ func (r *Reader) Read(ctx context.Context, req *pb.RangeRequest, sink Sink) erro
 	return run.explain(ctx, err)
 }
 
-// reading is one call of Read.
+// reading is one call of Read. Its requests wait for a connection, as those of
+// the client library do.
 type reading struct {
 	*Reader
 	sink Sink
@@ -150,7 +151,7 @@ func (r *reading) head(ctx context.Context) error {
 	if r.req.Limit > 0 {
 		req.Limit = min(req.Limit, r.req.Limit)
 	}
-	resp, err := r.kv.Range(ctx, req, r.atMost(math.MaxInt32))
+	resp, err := r.kv.Range(ctx, req, grpc.WaitForReady(true), r.atMost(math.MaxInt32))
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (r *reading) advance(kvs []*mvccpb.KeyValue) {
 func (r *reading) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.kv.RangeStream(ctx, r.req, r.atMost(math.MaxInt32))
+	stream, err := r.kv.RangeStream(ctx, r.req, grpc.WaitForReady(true), r.atMost(math.MaxInt32))
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func CollectStream(ctx context.Context, client *clientv3.Client, req *pb.RangeRe
 	if maxRecvBytes == 0 {
 		maxRecvBytes = math.MaxInt32
 	}
-	stream, err := clientv3.RetryKVClient(client).RangeStream(ctx, req, grpc.MaxCallRecvMsgSize(maxRecvBytes))
+	stream, err := clientv3.RetryKVClient(client).RangeStream(ctx, req, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxRecvBytes))
 	if err != nil {
 		return nil, clientv3.ContextError(ctx, err)
 	}

@@ -42,6 +42,12 @@ func TestEtcdctlFlagsAndVariables(t *testing.T) {
 		with("etcdctl defrag", variable)
 		with("etcdctl version", variable)
 	}
+	for _, word := range []string{"true", "false", "junk"} {
+		for _, sub := range []string{"health", "status", "hashkv"} {
+			with("etcdctl endpoint "+sub+" --endpoints={host1}", "ETCDCTL_CLUSTER="+word)
+			with("etcdctl endpoint "+sub+" --endpoints={host1} --cluster", "ETCDCTL_CLUSTER="+word)
+		}
+	}
 	with("etcdctl get a", "ETCDCTL_API=3", "ETCDCTL_NOSUCH=1")
 	with("etcdctl compaction 1", "ETCDCTL_COMMAND_TIMEOUT=1ns")
 	with("etcdctl get a", "ETCDCTL_COMMAND_TIMEOUT=1ns")

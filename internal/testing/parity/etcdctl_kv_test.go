@@ -158,7 +158,7 @@ func watches() []parity.Line {
 	typed := stdin("etcdctl watch -i", "watch w --prefix --rev=5\n")
 	typed.StdinUntil = "last\n"
 	return append(append(lines, watchOnly, byVariable, bothGiven, endAlone, typed,
-		stdin("etcdctl watch -i", "nonsense\nwatch\nwatch a b c\nwatch --no-such w\nprogress\n\n"), stdin("etcdctl watch -i", "watch w --rev=x\n"), stdin("etcdctl watch -i", "watch \"unclosed\n"),
+		stdin("etcdctl watch -i", "nonsense\nwatch\nwatch a b c\nwatch --no-such w\nprogress\n\n"), stdin("etcdctl watch -i", "watch w --rev=x\n"), stdin("etcdctl watch -i", "watch -h\n"), stdin("etcdctl watch -i", "watch \"unclosed\n"),
 		stdin("etcdctl watch -i", "")),
 		parity.Lines("etcdctl watch", "etcdctl watch --", "etcdctl watch w --", "etcdctl watch w x --prefix", "etcdctl watch w --rev=5 -- sh -c 'echo $ETCD_WATCH_EVENT_TYPE $ETCD_WATCH_KEY $ETCD_WATCH_VALUE $ETCD_WATCH_REVISION; exit 3'",
 			"etcdctl watch w1 --rev=5 -- /no/such/program", "etcdctl watch w1 --rev=5 -- sh -c 'exit 3'", "etcdctl watch w1 wz --rev=5 -- false", "etcdctl watch -- echo a", "etcdctl watch --prefix w --rev=5 -- false", "etcdctl watch foo bar baz --rev=5 -- false")...)

@@ -143,14 +143,14 @@ func looseTable(text string) string {
 	return regexp.MustCompile(` +`).ReplaceAllString(text, " ")
 }
 
-// plainLog returns a JSON log line without time, place in the source, stack and
-// the number of the attempt.
+// plainLog returns a JSON log line without time, stack and the number of the
+// attempt.
 func plainLog(line string) (string, bool) {
 	var fields map[string]any
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &fields) != nil || fields["level"] == nil {
 		return "", false
 	}
-	for _, name := range []string{"ts", "caller", "attempt"} {
+	for _, name := range []string{"ts", "attempt"} {
 		delete(fields, name)
 	}
 	if fields["stacktrace"] != nil {

@@ -28,7 +28,7 @@ func TestMask(t *testing.T) {
 func TestMaskOfStandardError(t *testing.T) {
 	retry := `{"level":"warn","ts":"2026-01-01T00:00:00Z","caller":"a.go:1","msg":"retrying","attempt":`
 	got := mask{}.stderr(retry + "0}\n" + retry + "1}\nError: late\n")
-	if want := `{"level":"warn","msg":"retrying"}` + "\nError: late\n"; got != want {
+	if want := `{"caller":"a.go:1","level":"warn","msg":"retrying"}` + "\nError: late\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	got = mask{}.stderr("panic: bad value\n\ngoroutine 1 [running]:\nmain.main()\n")

@@ -133,7 +133,8 @@ func interrupt(p *os.Process, sig syscall.Signal, seen, done <-chan struct{}) {
 	}
 }
 
-// exitCode is as a shell tells it: 128 and the signal for a killed process.
+// exitCode is that of the process, or the signal that killed it as a negative
+// number: a shell tells both alike, but breaks its loop for an interrupt only.
 func exitCode(ctx context.Context, cmd *exec.Cmd, err error) int {
 	if ctx.Err() != nil {
 		return runsOn
@@ -141,7 +142,7 @@ func exitCode(ctx context.Context, cmd *exec.Cmd, err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return 128 + int(status.Signal())
+			return -int(status.Signal())
 		}
 	}
 	return cmd.ProcessState.ExitCode()
