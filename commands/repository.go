@@ -31,12 +31,13 @@ type repoFlags struct {
 	identity  []string
 	keep      keepFlags
 	set       *pflag.FlagSet
+	prefix    string // of the flags
 }
 
 // bindS3 defines how to reach a bucket; prefix tells the flags of a second
 // repository from those of the first.
 func (f *repoFlags) bindS3(cmd *cobra.Command, prefix string) {
-	f.set = cmd.Flags()
+	f.set, f.prefix = cmd.Flags(), prefix
 	o, fs := &f.S3Options, f.set
 	fs.StringVar(&o.Endpoint, prefix+"s3-endpoint", "", "URL of the S3 service (default AWS)")
 	fs.StringVar(&o.Region, prefix+"s3-region", "", "region of the bucket")
@@ -173,6 +174,7 @@ func (f *repoFlags) fill(name string, value any) error {
 // open opens the repository at a location that locate has resolved.
 func (f *repoFlags) open(ctx context.Context, a *app.App, location string) (store.Store, error) {
 	opts := f.S3Options
+	opts.FlagPrefix = f.prefix
 	if opts.Region == "" {
 		opts.Region = cmp.Or(a.Getenv("AWS_REGION"), a.Getenv("AWS_DEFAULT_REGION"))
 	}

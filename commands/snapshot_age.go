@@ -35,13 +35,19 @@ be young enough.`,
 		Example: "  etcdkit snapshot age s3://backups/prod/ --max 26h --verified-max 8d",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
+			unknown := func(err error) error {
+				if metricsFile != "" { // what cannot be looked at is not fresh, whatever the file said
+					err = errors.Join(err, metricsfile.Write(metricsFile, ageMetrics(&snapshot.Freshness{})))
+				}
+				return unreachable(err)
+			}
 			repo, err := f.existing(ctx, a, args[0])
 			if err != nil {
-				return unreachable(err)
+				return unknown(err)
 			}
 			age, err := snapshot.Age(ctx, repo, cluster, time.Duration(limit), time.Duration(verifiedLimit), a.Now())
 			if age == nil {
-				return unreachable(err)
+				return unknown(err)
 			}
 			err = judgeAge(err)
 			for _, note := range age.Notes {
@@ -59,7 +65,7 @@ be young enough.`,
 	limit = longDuration(26 * time.Hour)
 	fs.Var(&limit, "max", "how old the newest good backup may be, such as 26h or 2d; 0 for any age")
 	fs.Var(&verifiedLimit, "verified-max", "how old the newest verified backup may be")
-	fs.StringVar(&cluster, "cluster-id", "", "look only at backups of this cluster (16 hex digits)")
+	bindCluster(fs, &cluster, "look only at backups of this cluster")
 	fs.StringVar(&metricsFile, "metrics-file", "", "write the ages for Prometheus' textfile collector")
 	return cmd
 }

@@ -42,13 +42,16 @@ Exit codes: 0 copied, or all there already; 1 failed; 2 wrong usage or configura
 			}
 			opts.Names = args[2:]
 			copied, err := snapshot.CopyBackups(ctx, src, dst, opts)
-			return storeKind(errors.Join(a.Print(copiedResult(copied)), err))
+			if err == nil || len(copied) > 0 {
+				err = errors.Join(a.Print(copiedResult(copied)), err)
+			}
+			return storeKind(err)
 		}),
 	}
 	from.bindS3(cmd, "")
 	to.bindS3(cmd, "to-")
 	cmd.ValidArgsFunction = from.completeBackups(a, 2)
-	cmd.Flags().StringVar(&opts.Cluster, "cluster-id", "", "copy only backups of this cluster (16 hex digits)")
+	bindCluster(cmd.Flags(), &opts.Cluster, "copy only backups of this cluster")
 	return cmd
 }
 

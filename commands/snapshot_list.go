@@ -43,7 +43,7 @@ Exit codes: 0; 1 REPO cannot be read; 2 wrong usage or configuration.`,
 	}
 	f.bindS3(cmd, "")
 	cmd.ValidArgsFunction = f.complete(a)
-	cmd.Flags().StringVar(&cluster, "cluster-id", "", "only backups of this cluster (16 hex digits)")
+	bindCluster(cmd.Flags(), &cluster, "only backups of this cluster")
 	return cmd
 }
 

@@ -57,7 +57,7 @@ Exit codes: 0 pruned; 1 failed; 2 wrong usage or configuration.`,
 	f.keep.bind(cmd.Flags())
 	fs := cmd.Flags()
 	fs.BoolVar(&opts.DryRun, "dry-run", false, "only show what would be done, and why")
-	fs.StringVar(&opts.Cluster, "cluster-id", "", "prune only backups of this cluster (16 hex digits)")
+	bindCluster(fs, &opts.Cluster, "prune only backups of this cluster")
 	fs.StringVar(&opts.Lineage, "lineage", "", "prune this lineage instead of the newest")
 	fs.Var(&stale, "stale-after", "age at which leftovers of other machines are removed (default 24h)")
 	return cmd

@@ -235,6 +235,8 @@ func (f *saveFlags) fit(target string, opts snapshot.SaveOptions) error {
 	switch {
 	case f.Parallel < 0:
 		return fmt.Errorf("--parallel %d: parts to upload at once cannot be negative", f.Parallel)
+	case f.StallTimeout < 0 || f.MaxDuration < 0:
+		return errors.New("--stall-timeout and --max-duration cannot be negative")
 	case opts.Lock != (store.Lock{}) && !store.IsS3(target):
 		return errors.New("--lock-until and --legal-hold are for an S3 bucket with object lock")
 	case (!f.keep.policy().IsZero() || f.SkipUnchanged) && !isRepository(target):

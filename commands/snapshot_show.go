@@ -48,7 +48,7 @@ or configuration.`,
 	}
 	f.bindS3(cmd, "")
 	cmd.ValidArgsFunction = f.completeBackups(a, 1)
-	cmd.Flags().StringVar(&cluster, "cluster-id", "", "look only at backups of this cluster (16 hex digits)")
+	bindCluster(cmd.Flags(), &cluster, "look only at backups of this cluster")
 	return cmd
 }
 

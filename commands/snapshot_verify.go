@@ -44,11 +44,12 @@ func newSnapshotVerifyCmd(a *app.App) *cobra.Command {
              steps took are the recovery time
 
 Each verification leaves a record beside the backup, which list, show and age
-use. Without the identity an encrypted backup is verified to stored, and that is
+use. Without an identity an encrypted backup is verified to stored, and that is
 said.
 
 Exit codes: 0 proven; 2 wrong usage; 3 damaged; 4 it could not be read, has
-neither a SHA-256 nor a manifest, or the identity for the level asked is missing.`,
+neither a SHA-256 nor a manifest, no identity given fits, or the level asked
+needs one.`,
 		Example: "  etcdkit snapshot verify s3://backups/prod/ --identity key.txt\n" +
 			"  etcdkit snapshot verify @main --drill --scratch /var/tmp\n  etcdkit snapshot verify backup.db",
 		Args: cobra.RangeArgs(1, 2),
@@ -64,7 +65,7 @@ neither a SHA-256 nor a manifest, or the identity for the level asked is missing
 	fs.BoolVar(&f.all, "all", false, "verify every backup")
 	fs.StringVar(&f.Scratch, "scratch", "", "folder for decoded and restored copies (default the system's for temporary files)")
 	fs.BoolVar(&f.NoRecord, "no-record", false, "leave no record beside the backup")
-	fs.StringVar(&f.cluster, "cluster-id", "", "look only at backups of this cluster (16 hex digits)")
+	bindCluster(fs, &f.cluster, "look only at backups of this cluster")
 	return cmd
 }
 

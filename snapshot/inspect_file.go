@@ -64,7 +64,7 @@ func (f *File) open(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := waitLock(ctx, f.f, wait); err != nil {
+	if err := WaitLock(ctx, f.f, wait); err != nil {
 		return err
 	}
 	f.Size = info.Size()
@@ -85,8 +85,9 @@ func (f *File) RestoreSource() RestoreSource {
 // Database returns the path of the database in a data directory.
 func Database(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }
 
-// waitLock waits until no running etcd holds the file.
-func waitLock(ctx context.Context, f *os.File, wait time.Duration) error {
+// WaitLock waits until no running etcd holds the file, and keeps it from being
+// taken until it is closed. A wait of 0 is endless.
+func WaitLock(ctx context.Context, f *os.File, wait time.Duration) error {
 	var late <-chan time.Time
 	if wait > 0 {
 		timer := time.NewTimer(wait)

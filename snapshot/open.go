@@ -26,6 +26,18 @@ type Opened struct {
 	Size     int64  // of the snapshot, 0 if unknown
 	Manifest *Manifest
 	Notes    []string // what the user should know
+
+	backup *Backup // nil for a file
+}
+
+// Pinned returns what names the snapshot that source led to: the same in an hour
+// and on another machine, where latest may be another one.
+func (o *Opened) Pinned(source string) string {
+	if o.backup == nil {
+		return source
+	}
+	location, _, _ := splitSource(source)
+	return location + o.backup.ClusterID + "/" + o.backup.Name
 }
 
 // OpenOptions says how to open what a SOURCE names.
@@ -118,6 +130,7 @@ func OpenBackup(ctx context.Context, repo store.Store, cluster, name string, opt
 	if err != nil {
 		return nil, err
 	}
+	o.backup = b
 	if lineages := Lineages(all); name == "latest" && len(lineages) > 1 {
 		o.Notes = append(o.Notes, fmt.Sprintf("the repository holds %d lineages; this is the newest one's, %s", len(lineages), b.Lineage))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/store"
@@ -41,6 +42,9 @@ func Prune(ctx context.Context, repo store.Store, opts PruneOptions) (*Pruned, e
 	all, err := l.backups(ctx, repo)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Lineage != "" && !slices.ContainsFunc(all, func(b *Backup) bool { return b.Lineage == opts.Lineage }) {
+		return nil, fmt.Errorf("prune: %w: none is of lineage %s", ErrNoBackup, opts.Lineage)
 	}
 	for _, cluster := range Clusters(all) {
 		p.Decisions = append(p.Decisions, opts.decide(all, cluster)...)

@@ -216,6 +216,9 @@ func Latest(all []*Backup, anyQuorum bool) (*Backup, error) {
 	if latest != nil {
 		return latest, nil
 	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("find the latest backup: %w: there is none", ErrNoBackup)
+	}
 	return nil, fmt.Errorf("find the latest backup: %w: none of %d is good", ErrNoBackup, len(all))
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,8 +22,11 @@ import (
 // without anybody noticing.
 const KubernetesBump = 1_000_000_000
 
-// tokenDigits is how much of the snapshot's SHA-256 the default token holds.
-const tokenDigits = 12
+// The default token: a word, and so many digits of the snapshot's SHA-256.
+const (
+	tokenPrefix = "etcdkit-"
+	tokenDigits = 12
+)
 
 // Sentinels of a restore.
 var (
@@ -199,7 +203,13 @@ func restore(ctx context.Context, src RestoreSource, opts RestoreOptions, m *new
 // than that of the old cluster, so that a forgotten member on old data cannot
 // join.
 func Token(databaseSHA256 [32]byte) string {
-	return "etcdkit-" + hex.EncodeToString(databaseSHA256[:])[:tokenDigits]
+	return tokenPrefix + hex.EncodeToString(databaseSHA256[:])[:tokenDigits]
+}
+
+// IsToken reports whether a token is one that Token makes.
+func IsToken(token string) bool {
+	digits, ok := strings.CutPrefix(token, tokenPrefix)
+	return ok && isHex(digits, tokenDigits)
 }
 
 // setRevision decides where the revision goes.

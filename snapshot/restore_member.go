@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -96,6 +98,9 @@ func (m *newMember) writeLog(t *stagedDir, cl *membership.RaftCluster, r *Restor
 		Data:     etcdserver.GetMembershipInfoInV2Format(m.log, cl),
 		Metadata: &raftpb.SnapshotMetadata{Index: &commit, Term: &term, ConfState: conf},
 	})
+	if err == nil {
+		err = private(t.snapDir())
+	}
 	if err != nil {
 		return fmt.Errorf("write the raft snapshot: %w", err)
 	}
@@ -103,6 +108,16 @@ func (m *newMember) writeLog(t *stagedDir, cl *membership.RaftCluster, r *Restor
 		return fmt.Errorf("write the log: %w", err)
 	}
 	return nil
+}
+
+// private takes the files of a folder away from everybody else. etcd gives its
+// raft snapshots the mode that the umask leaves.
+func private(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.Chmod(filepath.Join(dir, e.Name()), 0o600))
+	}
+	return err
 }
 
 // joinEntries returns a log entry for each member that joins.

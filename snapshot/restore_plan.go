@@ -46,7 +46,7 @@ func PlanMembers(opts RestoreOptions) []PlannedMember {
 // alike.
 type Facts struct {
 	Token string
-	Bump  Bump // Auto stays where the source is a stream: it decides alike everywhere
+	Bump  Bump // Auto stays where a stream finds no room: it decides alike everywhere
 }
 
 // PlanFacts reads a source to its end and finds the numbers that a restore of
@@ -54,6 +54,8 @@ type Facts struct {
 func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Facts, error) {
 	f := Facts{Token: opts.Token, Bump: opts.Bump}
 	s, buf := newTrailed(), make([]byte, copyPiece)
+	kept := f.keep(src)
+	defer kept.remove()
 	for ended := false; !ended; {
 		n, end, err := readPiece(src.Reader, buf)
 		if err != nil {
@@ -63,9 +65,16 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 			return f, context.Cause(ctx)
 		}
 		s.add(buf[:n])
+		if _, err := kept.Write(buf[:n]); err != nil {
+			kept.remove()
+			kept = planCopy{}
+		}
 		ended = end
 	}
 	c := copiedOf(s)
+	if kept.scratch != nil {
+		src.At = kept.file
+	}
 	if err := c.judge(src, opts.SkipHashCheck); err != nil {
 		return f, err
 	}
@@ -78,6 +87,32 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 	var err error
 	f.Bump, err = planBump(ctx, src, c.FileSize)
 	return f, err
+}
+
+// planCopy is a temporary copy of a stream, to look into; nil where none is
+// needed, or possible.
+type planCopy struct{ *scratch }
+
+// keep begins a copy where a number of the plan needs more than a stream.
+func (f Facts) keep(src RestoreSource) planCopy {
+	s := &scratch{}
+	if !f.Bump.Auto || src.At != nil || room("", src.Size, "") != nil || s.create() != nil {
+		return planCopy{}
+	}
+	return planCopy{s}
+}
+
+func (p planCopy) Write(b []byte) (int, error) {
+	if p.scratch == nil {
+		return len(b), nil
+	}
+	return scratchWriter(p).Write(b)
+}
+
+func (p planCopy) remove() {
+	if p.scratch != nil {
+		p.scratch.remove()
+	}
 }
 
 // planBump decides what an automatic bump would be.

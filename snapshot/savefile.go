@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +27,7 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 		return nil, hint.With(fmt.Errorf("save snapshot: %w", err), "make that folder, or correct the path")
 	}
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("save snapshot: write %s: it exists and is not a regular file: %w", name, fs.ErrExist)
+		return nil, hint.With(fmt.Errorf("save snapshot: write %s: %w", name, errSpecialFile), "name a file, or - for standard output")
 	}
 	cleaned, err := opts.sweepParts(name)
 	if err != nil {
@@ -59,6 +58,10 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	}
 	return saved, nil
 }
+
+// errSpecialFile tells of a device, a pipe, a link or a folder: nothing that a
+// finished snapshot may take the place of.
+var errSpecialFile = errors.New("it exists and is no regular file")
 
 // partSuffix ends the name of a file that is not finished.
 const partSuffix = ".part"

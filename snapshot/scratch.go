@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/freespace"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
 
 // scratch is a decoded snapshot to look into: a temporary copy, or the local
@@ -37,7 +38,7 @@ func room(dir string, need int64, flag string) error {
 	if !little {
 		return nil
 	}
-	return hint.With(fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrNoSpace, dir, free>>20, need>>20),
+	return hint.With(fmt.Errorf("%w: %s has %d MiB free, %d MiB are needed", ErrNoSpace, dir, free>>20, (need+1<<20-1)>>20),
 		"free some, or choose a folder with more space with %s", flag)
 }
 
@@ -58,15 +59,35 @@ func (s *scratch) use(name string) (err error) {
 // fill copies a snapshot into a temporary file. An error that s.err does not
 // hold is the snapshot's.
 func (s *scratch) fill(src io.Reader) error {
+	if err := s.create(); err != nil {
+		return err
+	}
+	return copyAll(scratchWriter{s}, src)
+}
+
+// create makes the temporary file.
+func (s *scratch) create() error {
 	file, err := os.CreateTemp(s.dir, "etcdkit-scratch-*.db") // 0600 by its contract
 	if err != nil {
-		s.err = hint.With(fmt.Errorf("make a decoded copy: %w", err), "choose a folder with %s", s.flag)
+		s.err = hint.With(fmt.Errorf("make a temporary copy: %w", err), "choose a folder with %s", s.flag)
 		return s.err
 	}
 	s.file, s.temp = file, true
 	// Unlinked at once where that is possible: a killed run leaves nothing.
 	_ = os.Remove(file.Name())
-	return copyAll(scratchWriter{s}, src)
+	return nil
+}
+
+// otherwise says what the file is where it is no database at all: of such a
+// one a missing SHA-256 is not what is wrong.
+func (s *scratch) otherwise(err error) error {
+	if s.file == nil || !errors.Is(err, ErrIncomplete) {
+		return err
+	}
+	if _, other := mvccdb.Open(s.file, s.size); errors.Is(other, mvccdb.ErrNotDatabase) {
+		return other
+	}
+	return err
 }
 
 // scratchWriter keeps a failure to write apart from one to read.
@@ -76,7 +97,7 @@ func (w scratchWriter) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.size += int64(n)
 	if err != nil {
-		w.err = fmt.Errorf("make a decoded copy: %w", err)
+		w.err = fmt.Errorf("make a temporary copy: %w", err)
 		if errors.Is(err, syscall.ENOSPC) {
 			w.err = hint.With(w.err, "choose a folder with more space with %s", w.flag)
 		}

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -54,6 +53,8 @@ func (s *FileStatus) judge() (Integrity, string) {
 		return Proven, "the SHA-256 at the end matches"
 	case known:
 		return Proven, "the SHA-256 in the manifest matches"
+	case s.FileSize%mvccdb.TrailerUnit != 0:
+		return Broken, fmt.Sprintf("%d bytes are left over at the end: the SHA-256 there was cut off, or something was added", s.FileSize%mvccdb.TrailerUnit)
 	}
 	return Unknown, "there is no SHA-256 to compare with, neither at the end nor in a manifest"
 }
@@ -71,7 +72,7 @@ func (s *FileStatus) fileSum() string {
 // file gives. It counts only for a file without a trailer.
 func manifestSum(path string) (sum string, known bool) {
 	info, err := os.Stat(path)
-	if err != nil || info.Size()%trailerUnit == sha256.Size {
+	if err != nil || mvccdb.HasTrailer(info.Size()) {
 		return "", false
 	}
 	raw, err := os.ReadFile(path + manifestSuffix)

@@ -3,10 +3,9 @@ package snapshot
 import (
 	"crypto/sha256"
 	"hash"
-)
 
-// trailerUnit: the database is a multiple of it, and the SHA-256 follows.
-const trailerUnit = 512
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
+)
 
 // trailed hashes a snapshot whose end is not known before it comes: the last
 // bytes may be the SHA-256 of all before.
@@ -37,7 +36,7 @@ func (t *trailed) add(b []byte) {
 // finish tells the trailer from the database: with it, the size is what etcd
 // makes snapshots of, and the SHA-256 more. Without, there is no trailer.
 func (t *trailed) finish() (database [sha256.Size]byte, trailer []byte, whole [sha256.Size]byte) {
-	if t.n%trailerUnit == sha256.Size {
+	if mvccdb.HasTrailer(t.n) {
 		trailer = append(trailer, t.tail...)
 		database = [sha256.Size]byte(t.hash.Sum(nil))
 	}

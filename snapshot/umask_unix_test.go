@@ -44,6 +44,7 @@ func TestE06DataFilesArePrivateWhateverTheUmask(t *testing.T) {
 	if _, err := snapshot.SaveFile(t.Context(), source(c.Endpoints()...), filepath.Join(dir, "x.db"), snapshot.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	restoreTo(t, kubernetes(t), single(filepath.Join(dir, "restored")))
 	files := 0
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == dir {
@@ -61,7 +62,7 @@ func TestE06DataFilesArePrivateWhateverTheUmask(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || files != 5 {
-		t.Errorf("%d files, %v; want data, manifest and record, and a file with its manifest", files, err)
+	if err != nil || files != 8 {
+		t.Errorf("%d files, %v; want data, manifest and record, a file with its manifest, and the three of a member", files, err)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
 	"filippo.io/age"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/progress"
 	"github.com/etcdkit/etcdkit/internal/store"
@@ -73,6 +75,14 @@ func VerifyFile(ctx context.Context, name string, opts VerifyOptions) (*Verifica
 	m, err := manifestOf(name)
 	if err != nil {
 		return nil, err
+	}
+	held, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	if errors.Is(tryLockShared(held), errLocked) {
+		return nil, hint.With(fmt.Errorf("%s: %w by a running etcd", name, ErrLocked), "stop that etcd, or verify a snapshot of it")
 	}
 	folder, file := store.NewFolder(filepath.Dir(name)), filepath.Base(name)
 	return verify(ctx, subject{name: name, manifest: m, file: name, open: func(ctx context.Context) (io.ReadCloser, error) {
@@ -174,10 +184,10 @@ func (v *Verification) checkBytes(ctx context.Context, s subject, opts VerifyOpt
 		return false, nil
 	}
 	if errors.Is(decodeErr, ErrNoIdentity) {
-		v.withoutIdentity(opts.Level, decodeErr)
+		v.withoutIdentity(opts.Level != "" || len(opts.Identities) > 0, decodeErr)
 		return false, nil
 	}
-	return v.checkSnapshot(s.manifest, plain, decodeErr, opts.Now().Sub(start)), nil
+	return v.checkSnapshot(s.manifest, plain, to.otherwise(decodeErr), opts.Now().Sub(start)), nil
 }
 
 // decode reads the snapshot to its end, into scratch unless the local file
@@ -215,10 +225,10 @@ func (v *Verification) checkStored(m *Manifest, stored *counted, took time.Durat
 }
 
 // withoutIdentity ends a verification that cannot decrypt: a failure only if
-// more was asked for.
-func (v *Verification) withoutIdentity(asked Level, err error) {
+// more was asked for, by a level or by an identity that does not fit.
+func (v *Verification) withoutIdentity(asked bool, err error) {
 	result := ResultOK
-	if asked != "" || v.Level == "" {
+	if asked || v.Level == "" {
 		result = ResultUnknown
 	}
 	v.add("decoded", result, "not looked at: "+err.Error(), 0)
@@ -228,7 +238,7 @@ func (v *Verification) withoutIdentity(asked Level, err error) {
 // is worth looking into.
 func (v *Verification) checkSnapshot(m *Manifest, plain *checked, err error, took time.Duration) bool {
 	switch {
-	case err != nil && m == nil && plain != nil && plain.n > 0 && plain.n%trailerUnit == 0:
+	case err != nil && m == nil && plain != nil && plain.n > 0 && plain.n%mvccdb.TrailerUnit == 0:
 		v.add("sha256", ResultUnknown, "the file has no SHA-256 at its end and no manifest: integrity unknown", took)
 		return true
 	case err != nil:

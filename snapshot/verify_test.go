@@ -41,6 +41,7 @@ func data(repo *store.Folder, b *snapshot.Backup) string {
 
 func TestVerifyReachesTheLevelAskedFor(t *testing.T) {
 	identity, _ := age.GenerateX25519Identity()
+	other, _ := age.GenerateX25519Identity()
 	encrypted := snapshot.Codec{Compression: "zstd", Recipients: []age.Recipient{identity.Recipient()}}
 	ids := []age.Identity{identity}
 	for name, tc := range map[string]struct {
@@ -55,6 +56,7 @@ func TestVerifyReachesTheLevelAskedFor(t *testing.T) {
 		"a drill":                            {snapshot.Codec{Compression: "zstd"}, snapshot.VerifyOptions{Level: snapshot.LevelRestored}, snapshot.LevelRestored, snapshot.ResultOK},
 		"encrypted, with identity":           {encrypted, snapshot.VerifyOptions{Identities: ids}, snapshot.LevelDecoded, snapshot.ResultOK},
 		"encrypted, without: stored is all":  {encrypted, snapshot.VerifyOptions{}, snapshot.LevelStored, snapshot.ResultOK},
+		"encrypted, with another's":          {encrypted, snapshot.VerifyOptions{Identities: []age.Identity{other}}, snapshot.LevelStored, snapshot.ResultUnknown},
 		"encrypted, without, decoded wanted": {encrypted, snapshot.VerifyOptions{Level: snapshot.LevelDecoded}, snapshot.LevelStored, snapshot.ResultUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {

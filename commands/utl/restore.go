@@ -60,6 +60,7 @@ type restoreOptions struct {
 	// Native only.
 	bumpText, owner string
 	moveAside, plan bool
+	access          []string // the flags given that say how to open SOURCE
 }
 
 func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
@@ -67,8 +68,11 @@ func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore <filename> --data-dir {output dir} [options]",
 		Short: "Restores an etcd member snapshot to an etcd directory",
-		RunE:  t.run(func(ctx context.Context, args []string) error { return runRestore(ctx, t, sources, o, args) }),
 	}
+	cmd.RunE = t.run(func(ctx context.Context, args []string) error {
+		o.access = accessFlags(cmd.Flags())
+		return runRestore(ctx, t, sources, o, args)
+	})
 	o.bind(cmd.Flags())
 	app.Must(cmd.MarkFlagDirname("data-dir"))
 	app.Must(cmd.MarkFlagDirname("wal-dir"))
@@ -128,7 +132,7 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 		return err
 	}
 	if o.plan {
-		return errors.Join(showPlan(ctx, t, o, opts, src, args[0]), src.close())
+		return errors.Join(showPlan(ctx, t, o, opts, src), src.close())
 	}
 	for _, note := range src.notes {
 		t.Note("%s", note)
@@ -180,17 +184,27 @@ func (o *restoreOptions) native(t *tree) (snapshot.RestoreOptions, error) {
 	if err != nil {
 		return opts, err
 	}
-	opts.Bump, opts.MoveAside = bump, o.moveAside
+	opts.Bump, opts.MoveAside, opts.Accept = bump, o.moveAside, o.belongs
 	if o.owner != "" {
-		opts.Owner, err = parseOwner(o.owner)
+		if opts.Owner, err = parseOwner(o.owner); err != nil {
+			return opts, cli.Usage(err)
+		}
 	}
-	if err == nil {
-		err = snapshot.CheckCluster(opts)
-	}
-	if err != nil {
+	if err := snapshot.CheckCluster(opts); err != nil {
 		return opts, cli.Usage(hint.With(err, "--name must be one of the names in --initial-cluster, with the same peer URLs"))
 	}
 	return opts, nil
+}
+
+// belongs refuses a token that was made from another snapshot: the members of a
+// plan would find together, and differ, where one of them got another file.
+func (o *restoreOptions) belongs(c snapshot.Copied) error {
+	own := snapshot.Token(c.DatabaseSHA256)
+	if o.token == own || !snapshot.IsToken(o.token) {
+		return nil
+	}
+	return hint.With(fmt.Errorf("--initial-cluster-token %s was made from another snapshot, of this one it is %s", o.token, own),
+		"restore every member from the same snapshot")
 }
 
 func (o *restoreOptions) common(t *tree) snapshot.RestoreOptions {

@@ -7,20 +7,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
 // showPlan shows the commands that restore every member, all with the same
 // numbers.
-func showPlan(ctx context.Context, t *tree, o restoreOptions, opts snapshot.RestoreOptions, src *restoreSource, source string) error {
+func showPlan(ctx context.Context, t *tree, o restoreOptions, opts snapshot.RestoreOptions, src *restoreSource) error {
 	facts, err := snapshot.PlanFacts(ctx, src.RestoreSource, opts)
 	if err != nil {
 		return err
 	}
 	var plan []planStep
 	for _, m := range snapshot.PlanMembers(opts) {
-		plan = append(plan, planStep{Member: m.Name, Restore: restoreLine(o, opts, facts, m, source), Start: startLine(opts, m)})
+		plan = append(plan, planStep{Member: m.Name, Restore: restoreLine(o, opts, facts, m, src.pinned), Start: startLine(opts, m)})
 	}
 	return t.print(output.Result{
 		JSON: map[string]any{"plan": plan},
@@ -65,7 +67,28 @@ func restoreLine(o restoreOptions, opts snapshot.RestoreOptions, f snapshot.Fact
 	if o.moveAside {
 		args = append(args, "--move-aside")
 	}
+	args = append(args, o.access...)
 	return quoted(args)
+}
+
+// accessFlags returns the flags given that say how to open SOURCE, for whoever
+// runs the plan. A proxy's password stays here.
+func accessFlags(fs *pflag.FlagSet) (args []string) {
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Name != "identity" && f.Name != "config" && f.Name != "timeout" && !strings.HasPrefix(f.Name, "s3-") {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			if f.Name != "s3-proxy" || !strings.Contains(v, "@") {
+				args = append(args, "--"+f.Name+"="+v)
+			}
+		}
+	})
+	return args
 }
 
 func startLine(opts snapshot.RestoreOptions, m snapshot.PlannedMember) string {

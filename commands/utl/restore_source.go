@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -19,6 +20,7 @@ type restoreSource struct {
 	snapshot.RestoreSource
 	close     func() error
 	notes     []string
+	pinned    string             // names the same snapshot, later and elsewhere
 	unapplied *snapshot.LogState // of a data directory
 }
 
@@ -33,9 +35,15 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 	case err != nil || info.IsDir():
 		return openBackup(ctx, sources, name, skipHash)
 	}
+	if !info.Mode().IsRegular() {
+		return openPipe(ctx, name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
+	}
+	if err := snapshot.WaitLock(ctx, f, t.lockWait); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	if needsOpening(f, name) {
 		if err := f.Close(); err != nil {
@@ -43,7 +51,47 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 		}
 		return openBackup(ctx, sources, name, skipHash)
 	}
-	return &restoreSource{RestoreSource: snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}, close: f.Close}, nil
+	src := snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}
+	return &restoreSource{RestoreSource: src, close: f.Close, pinned: name}, nil
+}
+
+// openPipe opens a pipe or a device. Neither the wait for somebody who writes
+// into it nor the wait for what they write may outlive ctx.
+func openPipe(ctx context.Context, name string) (*restoreSource, error) {
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(name)
+		done <- opened{f, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case o := <-done:
+		if o.err != nil {
+			return nil, o.err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = o.f.SetReadDeadline(time.Unix(1, 0)) })
+		src := snapshot.RestoreSource{Name: name, Reader: pipe{ctx, o.f}}
+		return &restoreSource{RestoreSource: src, pinned: name, close: func() error { stop(); return o.f.Close() }}, nil
+	}
+}
+
+// pipe is read until ctx ends.
+type pipe struct {
+	ctx context.Context // belongs to the one reading
+	f   *os.File
+}
+
+func (p pipe) Read(b []byte) (int, error) {
+	n, err := p.f.Read(b)
+	if err != nil && p.ctx.Err() != nil {
+		err = context.Cause(p.ctx)
+	}
+	return n, err
 }
 
 // isLocation reports whether a name that is no file may still be a backup.
@@ -72,7 +120,7 @@ func openDataDir(ctx context.Context, t *tree, dir string) (*restoreSource, erro
 	if err != nil {
 		return nil, err
 	}
-	src := &restoreSource{RestoreSource: f.RestoreSource(), close: f.Close}
+	src := &restoreSource{RestoreSource: f.RestoreSource(), close: f.Close, pinned: dir}
 	log, err := f.LogState(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -92,8 +140,8 @@ func openBackup(ctx context.Context, sources Sources, name string, skipHash bool
 	if err != nil {
 		return nil, err
 	}
-	src := &restoreSource{RestoreSource: snapshot.RestoreSource{Name: o.Name, Reader: o, Size: o.Size}, close: o.Close, notes: o.Notes}
-	return src, nil
+	src := snapshot.RestoreSource{Name: o.Name, Reader: o, Size: o.Size}
+	return &restoreSource{RestoreSource: src, close: o.Close, notes: o.Notes, pinned: o.Pinned(name)}, nil
 }
 
 // parseOwner reads USER or USER:GROUP, by name or number.

@@ -8,9 +8,9 @@ import (
 	"math/big"
 )
 
-// trailerUnit is the size that etcd's snapshots are a multiple of before the
+// TrailerUnit is the size that etcd's snapshots are a multiple of before the
 // SHA-256 of their content is appended.
-const trailerUnit = 512
+const TrailerUnit = 512
 
 // DB is a database file opened for reading. It is safe for concurrent use but
 // for Refresh.
@@ -39,7 +39,10 @@ func Open(r io.ReaderAt, size int64) (*DB, error) {
 
 // HasTrailer reports whether the file's size says that a SHA-256 follows the
 // database, as in every snapshot that etcd sends.
-func (db *DB) HasTrailer() bool { return db.file%trailerUnit == sha256.Size }
+func (db *DB) HasTrailer() bool { return HasTrailer(db.file) }
+
+// HasTrailer reports whether a file of that many bytes ends with a SHA-256.
+func HasTrailer(size int64) bool { return size%TrailerUnit == sha256.Size }
 
 // Size returns the size of the database in bytes: of the file, without the
 // trailer.

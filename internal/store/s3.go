@@ -43,6 +43,8 @@ type S3Options struct {
 	// Retrying, if set, is told when a request is to be repeated for the first
 	// time, and why.
 	Retrying func(err error)
+	// FlagPrefix is what the names of the flags that hints speak of begin with.
+	FlagPrefix string
 }
 
 // S3 is a Store in a bucket.

@@ -109,8 +109,17 @@ func certificate(err error) string {
 }
 
 // explain says what was asked for and why it was not done, in the words of an
-// operator.
+// operator, and names the flags that belong to this store.
 func (s *S3) explain(req request, err error) error {
+	err = s.reason(req, err)
+	next := hint.Of(err)
+	if s.opts.FlagPrefix == "" || next == "" {
+		return err
+	}
+	return hint.With(errors.Unwrap(err), "%s", strings.ReplaceAll(next, "--s3-", "--"+s.opts.FlagPrefix+"s3-"))
+}
+
+func (s *S3) reason(req request, err error) error {
 	what := fmt.Sprintf("%s %s", req.verb, s.URL()+req.key)
 	resp, ok := errors.AsType[minio.ErrorResponse](err)
 	if !ok || resp.Code == "" {
