@@ -82,7 +82,7 @@ func runAlarmRecover(ctx context.Context, a *app.App, opts health.RecoverOptions
 // recoveryView is the view of an outcome below what fills the database. That
 // there is nothing to do is said only where that was seen.
 func recoveryView(r *health.Recovery, err error) output.Result {
-	view := outcomeView(&r.Outcome)
+	view := outcomeView(&r.Outcome, err)
 	view.JSON = r
 	steps := view.Simple
 	view.Simple = func(w io.Writer) {

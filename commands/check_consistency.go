@@ -97,6 +97,6 @@ func consistencyWords(w io.Writer, c health.Consistency) {
 		fmt.Fprintln(w, "and more: --max-differences lists them")
 	}
 	for _, s := range c.Suspects {
-		fmt.Fprintf(w, "%s stands against a majority in %d of %d keys; next: etcdkit member replace %s\n", s.Member, s.Keys, c.Keys, s.Member)
+		fmt.Fprintf(w, "%s stands against a majority in %d of %d keys\n  next: %s\n", s.Member, s.Keys, c.Keys, s.Next)
 	}
 }

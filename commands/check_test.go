@@ -33,3 +33,13 @@ func TestE77CheckLeavesNothingBehind(t *testing.T) {
 		t.Errorf("keys are left: %q", left)
 	}
 }
+
+// A member that was not compared is no agreement, though the others agree.
+func TestHashKVOfAClusterMissesTheDead(t *testing.T) {
+	c := etcdtest.Start(t, embedded.Options{Members: 3})
+	c.Members[2].Stop()
+	code, stdout, stderr := kit(t, "endpoint", "hashkv", "--cluster", "--endpoints="+c.Members[0].Endpoint())
+	if code != 4 || !strings.Contains(stdout, "connection refused") || !strings.Contains(stderr, "2 members agree at revision") {
+		t.Errorf("exit code %d, want 4;\n%s%s", code, stdout, stderr)
+	}
+}

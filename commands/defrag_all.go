@@ -94,17 +94,21 @@ func runDefragAll(ctx context.Context, a *app.App, opts defragOptions) error {
 	addLocalSpace(a, opts.DiskFree)
 	if opts.dryRun {
 		out, err := health.DefragDryRun(ctx, tools, endpoints, opts.DefragOptions)
-		return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
+		return errors.Join(a.Print(outcomeView(out, err)), app.Judged(err))
 	}
 	out, err := health.Defrag(ctx, tools, endpoints, opts.DefragOptions)
-	return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
+	return errors.Join(a.Print(outcomeView(out, err)), app.Judged(err))
 }
 
 // outcomeView shows what was planned and what was done.
-func outcomeView(o *health.Outcome) output.Result {
+// That there is nothing to do is said only where that was seen.
+func outcomeView(o *health.Outcome, err error) output.Result {
 	return output.Result{
 		JSON: o,
 		Simple: func(w io.Writer) {
+			if len(o.Plan) == 0 && err != nil {
+				return
+			}
 			fmt.Fprintln(w, "plan:")
 			for i, action := range o.Plan {
 				fmt.Fprintf(w, "  %d. %s\n", i+1, actionWords(action))

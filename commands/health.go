@@ -21,6 +21,30 @@ type healthOptions struct {
 	metricsFile string
 	require     []string
 	watch       time.Duration
+	minFree     string
+}
+
+// limits reads the thresholds. None can be zero, which would mean its default.
+func (o *healthOptions) limits() error {
+	l := &o.Limits
+	for flag, ok := range map[string]bool{
+		"reads": o.Reads > 0, "max-latency": l.Latency > 0, "max-lag": l.Lag > 0, "quota-warning": l.QuotaWarning > 0,
+		"quota-critical": l.QuotaCritical > 0, "max-fragmentation": l.Fragmentation > 0, "cert-expiry": l.CertExpiry > 0,
+		"max-fsync": l.Fsync > 0, "max-commit": l.Commit > 0, "min-events": l.SampleCount > 0,
+	} {
+		if !ok {
+			return cli.Usagef("--%s: a value above zero is wanted", flag)
+		}
+	}
+	if o.Sample < 0 {
+		return cli.Usagef("--sample %s: a time cannot be negative", o.Sample)
+	}
+	var err error
+	if l.FragmentedSize, err = parseBytes(o.minFree); err != nil {
+		return cli.Usagef("--min-free: %w", err)
+	}
+	l.FragmentedSize = max(1, l.FragmentedSize)
+	return nil
 }
 
 func newHealthCmd(a *app.App) *cobra.Command {
@@ -59,9 +83,11 @@ or degraded with --strict; 4 required evidence is missing, nothing answered.`,
 	f.Float64Var(&l.QuotaWarning, "quota-warning", 0.8, "share of the quota that is a warning")
 	f.Float64Var(&l.QuotaCritical, "quota-critical", 0.95, "share of the quota that is critical")
 	f.Float64Var(&l.Fragmentation, "max-fragmentation", 0.5, "warn when a larger share of the file holds no data")
+	f.StringVar(&opts.minFree, "min-free", "100MiB", "and at least this much of it")
 	f.DurationVar(&l.CertExpiry, "cert-expiry", 30*24*time.Hour, "warn when a certificate expires within this time")
 	f.DurationVar(&l.Fsync, "max-fsync", 10*time.Millisecond, "warn when the WAL fsync p99 is longer")
 	f.DurationVar(&l.Commit, "max-commit", 25*time.Millisecond, "warn when the backend commit p99 is longer")
+	f.Uint64Var(&l.SampleCount, "min-events", 50, "events in the sample from which a p99 is judged")
 	config.Env(f, "metrics-urls")
 	return cmd
 }
@@ -74,6 +100,9 @@ func runHealth(ctx context.Context, a *app.App, opts healthOptions) error {
 		}
 		opts.Require = append(opts.Require, kind)
 		opts.Hash = opts.Hash || kind == health.KindHash
+	}
+	if err := opts.limits(); err != nil {
+		return err
 	}
 	switch {
 	case opts.watch < 0:

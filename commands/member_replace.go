@@ -63,5 +63,5 @@ func runMemberReplace(ctx context.Context, a *app.App, opts health.ReplaceOption
 	}
 	opts.Progress = a.TellPromotion()
 	out, err := health.Replace(ctx, tools, endpoints, opts)
-	return errors.Join(a.Print(outcomeView(out)), app.Judged(err))
+	return errors.Join(a.Print(outcomeView(out, err)), app.Judged(err))
 }

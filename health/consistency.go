@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 // ErrDiffers means that members hold different data.
@@ -30,6 +32,8 @@ type Consistency struct {
 	Keys        int64        `json:"keysCompared"`
 	// Suspects are the members that disagree with a majority, the worst first.
 	Suspects []Suspect `json:"suspects"`
+
+	members []Member
 }
 
 // Difference is a live key that is not the same on all members.
@@ -52,6 +56,7 @@ type Version struct {
 type Suspect struct {
 	Member string `json:"member"`
 	Keys   int64  `json:"keys"`
+	Next   string `json:"next"` // the command that gives it fresh data
 }
 
 // ConsistencyOptions bounds a comparison.
@@ -71,14 +76,14 @@ func Compare(ctx context.Context, doors Doors, endpoints []string, opts Options)
 	if err != nil {
 		return c, err
 	}
-	c.Hashes = *facts.Cluster.Hash
+	c.Hashes, c.members = *facts.Cluster.Hash, facts.Members
 	for _, g := range facts.Gaps {
 		if g.Check == KindHash || g.Check == KindMembers {
 			c.Gaps = append(c.Gaps, g)
 		}
 	}
 	for _, m := range facts.Members {
-		if !m.Reachable && m.Error != notAsked {
+		if !m.Reachable && m.Error != notAsked && !m.Learner {
 			c.Gaps = append(c.Gaps, Gap{Member: m.Label(), Check: KindReach, Reason: m.Error})
 		}
 	}
@@ -94,13 +99,15 @@ func (c Consistency) err(facts Facts) error {
 	case c.Result == HashesEqual && len(c.Gaps) == 0:
 		return nil
 	case c.Result == HashesEqual:
-		return fmt.Errorf("%w: %s: %s", ErrNotCompared, c.Gaps[0].Member, c.Gaps[0].Reason)
+		return hint.With(fmt.Errorf("%w: %s: %s", ErrNotCompared, c.Gaps[0].Member, c.Gaps[0].Reason),
+			"those that were compared agree; see what is wrong with the others with: etcdkit health")
 	case facts.Cluster.Voters == 1 && len(c.Gaps) == 0:
 		return nil
 	case !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Reachable }):
-		return fmt.Errorf("%w: no endpoint answered", ErrNotCompared)
+		return hint.With(fmt.Errorf("%w: no endpoint answered", ErrNotCompared), "%s", facts.Members[0].next())
 	default:
-		return fmt.Errorf("%w: no two hashed one revision with one compact revision", ErrNotCompared)
+		return hint.With(fmt.Errorf("%w: no two hashed one revision with one compact revision", ErrNotCompared),
+			"see who answers with: etcdkit health; when a compaction ran meanwhile, try again")
 	}
 }
 
@@ -161,9 +168,9 @@ func (c *Consistency) narrow(ctx context.Context, doors Doors, opts ConsistencyO
 }
 
 func (c *Consistency) rank(suspects map[string]int64) {
-	for _, m := range c.Members {
-		if n := suspects[m.Member]; n > 0 {
-			c.Suspects = append(c.Suspects, Suspect{m.Member, n})
+	for _, m := range c.members {
+		if n := suspects[m.Label()]; n > 0 {
+			c.Suspects = append(c.Suspects, Suspect{m.Label(), n, ReplaceCommand(m)})
 		}
 	}
 	slices.SortStableFunc(c.Suspects, func(a, b Suspect) int { return int(b.Keys - a.Keys) })

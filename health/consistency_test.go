@@ -73,8 +73,9 @@ func TestConsistencyFindsTheKeysThatDiffer(t *testing.T) {
 	if len(got.Differences) != 1 || got.Differences[0].Key != "key/123" || got.Keys != 300 {
 		t.Errorf("differences %+v of %d keys, want key/123 of 300", got.Differences, got.Keys)
 	}
-	if len(got.Suspects) != 1 || got.Suspects[0] != (health.Suspect{Member: "m2", Keys: 1}) {
-		t.Errorf("suspects %+v, want m2 with one key", got.Suspects)
+	next := fmt.Sprintf("etcdkit member replace %016x --name m2 --peer-urls %s", cluster.Members[1].ID(), cluster.Members[1].PeerURL())
+	if len(got.Suspects) != 1 || got.Suspects[0] != (health.Suspect{Member: "m2", Keys: 1, Next: next}) {
+		t.Errorf("suspects %+v, want m2 with one key and its replacement", got.Suspects)
 	}
 	report, err := health.Check(t.Context(), doors(), cluster.Endpoints(), health.Options{Hash: true})
 	if !errors.Is(err, health.ErrUnhealthy) {

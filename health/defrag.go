@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -69,6 +71,9 @@ type run struct {
 func Defrag(ctx context.Context, tools Tools, endpoints []string, opts DefragOptions) (*Outcome, error) {
 	r := newRun(tools, endpoints, opts)
 	err := r.whole(ctx)
+	if ctx.Err() != nil && len(r.out.Leftover) > 0 {
+		err = hint.With(err, "go on with: etcdkit defrag-all --members %s", strings.Join(r.out.Leftover, ","))
+	}
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Release(ctx))
 	}
@@ -133,7 +138,7 @@ func (r *run) look(ctx context.Context) (Facts, error) {
 	if err == nil && !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Status != nil }) {
 		err = fmt.Errorf("%w: no endpoint answered", ErrUnknown)
 		if len(facts.Members) > 0 {
-			err = fmt.Errorf("%w: %s", err, facts.Members[0].Error)
+			err = hint.With(fmt.Errorf("%w: %s", err, facts.Members[0].Error), "%s", facts.Members[0].next())
 		}
 	}
 	r.know(facts)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 const (
@@ -36,7 +38,7 @@ func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) 
 				return seen, nil
 			}
 		}
-		if time.Now().After(deadline) || errors.Is(err, errGone) {
+		if time.Now().After(deadline) || errors.Is(err, errGone) || errors.Is(err, errArmed) {
 			return facts, fmt.Errorf("wait for the cluster to be well: %w", err)
 		}
 		if err := r.wait(ctx, gateInterval); err != nil {
@@ -47,6 +49,9 @@ func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) 
 
 // errGone is a member that is no longer in the cluster: no waiting helps.
 var errGone = errors.New("the members have changed")
+
+// errArmed is an alarm, which stays until somebody disarms it: likewise.
+var errArmed = fmt.Errorf("%w", ErrUnhealthy)
 
 // passes is the gate's judgement: nothing critical, everybody there who was
 // there before, and everybody caught up.
@@ -66,7 +71,11 @@ func passes(before, now Facts, opts DefragOptions) error {
 	for _, p := range report.Problems {
 		// A quota nearly used up is why we are here.
 		if p.Severity == Critical && p.Check != KindQuota {
-			return fmt.Errorf("%w: %s", ErrUnhealthy, strings.TrimPrefix(p.Member+": "+p.Evidence, ": "))
+			kind := ErrUnhealthy
+			if p.Check == KindAlarms {
+				kind = errArmed
+			}
+			return hint.With(fmt.Errorf("%w: %s", kind, strings.TrimPrefix(p.Member+": "+p.Evidence, ": ")), "%s", p.Next)
 		}
 	}
 	if voting := VotingOf(now.Members); voting.Alive < voting.Voters && voting.CanLose() == 0 && !opts.Force {

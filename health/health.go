@@ -9,6 +9,7 @@
 package health
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"time"
@@ -145,6 +146,9 @@ func (m Member) Label() string {
 	return m.IDHex
 }
 
+// next is what helps a member that does not answer.
+func (m Member) next() string { return cmp.Or(m.hint, "look at the server's log on that host") }
+
 // Status is a member's view of itself and of its leader.
 type Status struct {
 	Version        string   `json:"version"`
@@ -179,6 +183,12 @@ func (s Status) QuotaUsed() float64 {
 	}
 	return float64(s.SizeBytes) / float64(s.QuotaBytes)
 }
+
+// The alarms that etcd has.
+const (
+	alarmNoSpace = "NOSPACE"
+	alarmCorrupt = "CORRUPT"
+)
 
 // Alarm is one alarm that a member has been told of.
 type Alarm struct {

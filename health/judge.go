@@ -172,8 +172,7 @@ func (j *judge) reach() {
 		case m.Listed && len(m.ClientURLs) == 0:
 			j.find(Warning, m.Label(), KindReach, "start it, or: etcdkit member remove "+m.IDHex, "%s", m.Error)
 		case m.Listed:
-			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint,
-				"look at the server's log on that host")+" (when it is lost for good: etcdkit member replace "+m.Label()+")",
+			j.find(Warning, m.Label(), KindReach, m.next()+" (when it is lost for good: "+ReplaceCommand(m)+")",
 				"no answer at %s: %s", m.Endpoint, m.Error)
 		case !m.Listed:
 			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint, "check --endpoints"),
@@ -191,7 +190,7 @@ func (j *judge) reach() {
 		j.find(Warning, "", KindQuorum, "run this from a host that reaches every member",
 			"reads are served, but only %s from here", voting)
 	case voting.CanLose() == 0 && voting.Alive < voting.Voters:
-		j.find(Warning, "", KindQuorum, "bring the members that do not answer back before anything else",
+		j.find(Warning, "", KindQuorum, "start the members that do not answer before anything else, and wait for them with: etcdkit health --watch 5s",
 			"%s: the next failure stops the cluster", voting)
 	}
 }
@@ -211,7 +210,7 @@ func (j *judge) leader() {
 		if m.Status.LeaderID == 0 {
 			voting := VotingOf(j.facts.Members)
 			j.find(Critical, m.Label(), KindLeader,
-				"bring members back until a quorum is alive; if they are lost: etcdkit snapshot restore",
+				quorumNext,
 				"the member knows no leader; %s", voting)
 			continue
 		}
@@ -251,16 +250,21 @@ func (j *judge) alarm(a Alarm) {
 		}
 	}
 	switch a.Kind {
-	case "NOSPACE":
+	case alarmNoSpace:
 		severity := Critical
 		if j.opts.NoSpace {
 			severity = Info
 		}
-		j.find(severity, who, KindAlarms, "etcdkit alarm recover --dry-run",
+		j.find(severity, who, KindAlarms, recoverNext,
 			"alarm NOSPACE is armed: the cluster refuses writes")
-	case "CORRUPT":
-		j.find(Critical, who, KindAlarms, "etcdkit check consistency, then etcdkit member replace "+who,
-			"alarm CORRUPT is armed: the member's data differ from the others'")
+	case alarmCorrupt:
+		if slices.Contains(corruptGone(j.facts), a.MemberID) {
+			j.find(Critical, who, KindAlarms, goneNext,
+				"alarm CORRUPT is armed for a member that is gone: the cluster refuses writes")
+			return
+		}
+		j.find(Critical, who, KindAlarms, "etcdkit check consistency",
+			"alarm CORRUPT is armed: the member's data differ from the others', and the cluster refuses writes")
 	default:
 		j.find(Critical, who, KindAlarms, "etcdkit alarm list", "alarm %s is armed", a.Kind)
 	}

@@ -35,11 +35,14 @@ func (j *judge) reads(m Member) {
 		j.find(Critical, m.Label(), KindReads, "etcdkit endpoint status --cluster",
 			"a linearizable read failed: %s", m.Reads.Error)
 	case m.Reads.MedianSeconds > j.limits.Latency.Seconds():
-		j.find(Warning, m.Label(), KindReads, "etcdkit disk check in the data directory's filesystem, and the network between members",
+		j.find(Warning, m.Label(), KindReads, "etcdkit health --sample 5s (fsync, commit and peer round trips)",
 			"linearizable reads take %s (median of %d), above %s",
 			seconds(m.Reads.MedianSeconds), m.Reads.Count, j.limits.Latency)
 	}
 }
+
+// recoverNext shows the way out of NOSPACE.
+const recoverNext = "etcdkit alarm recover --dry-run"
 
 // lag judges what the member has committed but not applied, and how far it is
 // behind the member that has committed most.
@@ -53,7 +56,7 @@ func (j *judge) lag(m Member) {
 	s := m.Status
 	behind := s.Index - min(s.Index, s.Applied)
 	far := highest - min(highest, s.Applied)
-	next := "etcdkit health --sample 5s (fsync and commit times), etcdkit disk check on its host"
+	next := "etcdkit health --sample 5s (its fsync and commit times)"
 	switch {
 	case behind >= criticalLag:
 		j.find(Critical, m.Label(), KindLag, next, "%d committed entries are not applied: etcd refuses writes from %d on",
@@ -72,10 +75,10 @@ func (j *judge) space(m Member) {
 		j.gap(m.Label(), KindQuota, "etcd "+s.Version+
 			" tells its quota only in its metrics; allow the scrape, or give --quota-backend-bytes")
 	case used >= j.limits.QuotaCritical && !j.opts.NoSpace:
-		j.find(Critical, m.Label(), KindQuota, "etcdkit defrag-all --dry-run, etcdkit alarm recover --dry-run",
+		j.find(Critical, m.Label(), KindQuota, j.roomNext(),
 			"%.0f%% of the quota is used (%s of %s)", 100*used, output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
 	case used >= j.limits.QuotaWarning && !j.opts.NoSpace:
-		j.find(Warning, m.Label(), KindQuota, "etcdkit defrag-all --dry-run",
+		j.find(Warning, m.Label(), KindQuota, j.roomNext(),
 			"%.0f%% of the quota is used (%s of %s)", 100*used, output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
 	}
 	free := s.SizeBytes - s.InUseBytes
@@ -83,6 +86,15 @@ func (j *judge) space(m Member) {
 		j.find(Warning, m.Label(), KindSpace, "etcdkit defrag-all --dry-run",
 			"%.0f%% of the database file holds no data (%s)", 100*s.Fragmented(), output.Bytes(free))
 	}
+}
+
+// roomNext is what makes room in a quota: where it is used up for good only the
+// whole procedure does.
+func (j *judge) roomNext() string {
+	if len(alarmed(j.facts, alarmNoSpace)) > 0 {
+		return recoverNext
+	}
+	return "etcdkit defrag-all --compact --dry-run"
 }
 
 func (j *judge) certs(m Member) {
@@ -104,11 +116,11 @@ func (j *judge) metrics(m Member) {
 	if m.Metrics == nil {
 		return
 	}
-	disk := "etcdkit disk check in the filesystem of its data directory"
+	disk := "on its host, in the filesystem of its data directory: etcdkit disk check DIR"
 	j.timing(m, "WAL fsync", m.Metrics.WALFsync, j.limits.Fsync, disk)
 	j.timing(m, "backend commit", m.Metrics.BackendCommit, j.limits.Commit, disk)
 	if n := m.Metrics.LeaderChanges.Sample; n > 0 {
-		j.find(Warning, m.Label(), KindMetrics, "the network between members, and their disks",
+		j.find(Warning, m.Label(), KindMetrics, "etcdkit health --sample 10s -w json (peerRoundTrips, walFsync: the network or a disk)",
 			"the leader changed %.0f times within %s", n, seconds(m.Metrics.SampleSeconds))
 	}
 	if n := m.Metrics.FailedProposals.Sample; n > 0 {

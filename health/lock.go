@@ -21,7 +21,7 @@ const LockKey = "etcdkit/lock/maintenance"
 var ErrLocked = errors.New("another maintenance holds the lock")
 
 // ErrNoLease means that etcd grants no lease, so that no lock can be held in
-// it: the quota is used up.
+// it: the quota is used up, or CORRUPT is armed.
 var ErrNoLease = errors.New("etcd grants no lease")
 
 // Lock is a lock that is held.
@@ -49,7 +49,7 @@ func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration
 		return client.Grant(ctx, int64(ttl.Seconds()))
 	})
 	switch {
-	case errors.Is(err, rpctypes.ErrNoSpace):
+	case noWrites(err):
 		return nil, fmt.Errorf("take lock: %w: %w", ErrNoLease, err)
 	case err != nil:
 		return nil, fmt.Errorf("take lock: %w", err)
@@ -66,13 +66,16 @@ func AcquireLock(ctx context.Context, client *clientv3.Client, ttl time.Duration
 		switch {
 		case errors.Is(err, concurrency.ErrLocked):
 			return nil, locked(ctx, client)
-		case errors.Is(err, rpctypes.ErrNoSpace):
+		case noWrites(err):
 			return nil, fmt.Errorf("take lock: %w: %w", ErrNoLease, err)
 		}
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
 	return l, nil
 }
+
+// noWrites reports whether an alarm keeps etcd from writing anything.
+func noWrites(err error) bool { return is(err, rpctypes.ErrNoSpace) || is(err, rpctypes.ErrCorrupt) }
 
 // within bounds one request, which has no other bound: a member without quorum
 // would keep it forever.

@@ -71,7 +71,7 @@ func (c Change) guard(what, next string) error {
 	switch {
 	case !c.Before.Serves():
 		return hint.With(fmt.Errorf("%w: %s: there is no quorum to agree on it (%s)", ErrRefused, what, c.Before),
-			"start members until a quorum is alive; if they are lost for good: \"etcdkit snapshot restore\"")
+			"%s", quorumNext)
 	case !c.After.Serves():
 		return hint.With(fmt.Errorf("%w: %s: the cluster would lose quorum (%s)", ErrRefused, what, c), "%s, or --force", next)
 	default:

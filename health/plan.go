@@ -86,8 +86,9 @@ type Step struct {
 // PlanDefrag says what a defragmentation would do, in order: members that are
 // not worth it or left out, then followers, then the leader. Learners are
 // left out, for they serve nobody. The error is ErrRefused where going on
-// could cost quorum or fill a disk, and ErrUnknown where so few answer that
-// nothing can be said of the rest; the plan is whole anyway.
+// could cost quorum or fill a disk, ErrUnhealthy while an alarm is armed, and
+// ErrUnknown where so few answer that nothing can be said of the rest; the plan
+// is whole anyway.
 func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 	if err := knownMembers(facts.Members, slices.Concat(opts.Members, opts.MustExist)); err != nil {
 		return nil, err
@@ -111,6 +112,9 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 			followers = append(followers, a)
 		}
 	}
+	if err := unfit(facts, opts.NoSpace); err != nil {
+		refusals = append(refusals, err)
+	}
 	voting := VotingOf(facts.Members)
 	if len(last) > 0 && voting.Voters > 1 {
 		last = slices.Insert(last, 0, Action{
@@ -124,7 +128,8 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 		refusals = append(refusals, hint.With(fmt.Errorf("%w: %s", ErrUnknown, voting), "see what is wrong with: etcdkit health"))
 	}
 	if work > 0 && voting.Alive < voting.Voters && voting.CanLose() == 0 && !opts.Force {
-		refusals = append(refusals, fmt.Errorf("%w: %s, so none may stand still", ErrRefused, voting))
+		refusals = append(refusals, hint.With(fmt.Errorf("%w: %s, so none may stand still", ErrRefused, voting),
+			"start the members that do not answer first: etcdkit health says which and why; --force goes on without them"))
 	}
 	return plan, errors.Join(refusals...)
 }

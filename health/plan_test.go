@@ -75,6 +75,20 @@ func TestPlanDefrag(t *testing.T) {
 			change: func(f *Facts) { down(&f.Members[2]) },
 			want:   "skip c, defrag b, move-leader a, defrag a", err: ErrRefused,
 		},
+		"an armed NOSPACE needs more than a defragmentation": {
+			change: func(f *Facts) { f.Members[0].Status.Alarms = []Alarm{{alarmNoSpace, 2}} },
+			want:   "defrag b, defrag c, move-leader a, defrag a", err: ErrUnhealthy,
+		},
+		"but is no reason to stop for who recovers from it": {
+			change: func(f *Facts) { f.Members[0].Status.Alarms = []Alarm{{alarmNoSpace, 2}} },
+			opts:   DefragOptions{NoSpace: true},
+			want:   "defrag b, defrag c, move-leader a, defrag a",
+		},
+		"an armed CORRUPT always is": {
+			change: func(f *Facts) { f.Members[0].Status.Alarms = []Alarm{{alarmCorrupt, 2}} },
+			opts:   DefragOptions{NoSpace: true},
+			want:   "defrag b, defrag c, move-leader a, defrag a", err: ErrUnhealthy,
+		},
 		"unless that is forced": {
 			change: func(f *Facts) { down(&f.Members[2]) },
 			opts:   DefragOptions{Force: true},

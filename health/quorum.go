@@ -2,6 +2,9 @@ package health
 
 import "fmt"
 
+// quorumNext is what to do without quorum.
+const quorumNext = "start members until a quorum is alive; if they are lost for good: etcdkit snapshot restore --help"
+
 // Voting is the arithmetic of a cluster's voters: how many there are and how
 // many of them answer.
 type Voting struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -64,6 +63,9 @@ func Recover(ctx context.Context, tools Tools, endpoints []string, opts RecoverO
 	r := newRun(tools, endpoints, opts.Defrag)
 	rec := &recovery{run: r, opts: opts, out: &Recovery{}}
 	err := rec.whole(ctx)
+	if ctx.Err() != nil {
+		err = hint.With(err, "run the same command again to go on: each step looks at what is")
+	}
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Release(ctx))
 	}
@@ -82,16 +84,14 @@ func (r *recovery) whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if who := alarmed(facts, "CORRUPT"); len(who) > 0 {
-		member := strings.Join(names(facts, who), ", ")
-		return hint.With(fmt.Errorf("%w: %w on %s: its data differ from the others'", ErrRefused, ErrCorrupt, member),
-			"find the difference with \"etcdkit check consistency\", then give the member fresh data: \"etcdkit member replace %s\", or restore the cluster from a backup", member)
+	if err := corruption(facts); err != nil {
+		return err
 	}
 	// Without quorum what the others know of alarms is not known.
 	if err := voterWithQuorum(facts); err != nil {
 		return err
 	}
-	armed := alarmed(facts, "NOSPACE")
+	armed := alarmed(facts, alarmNoSpace)
 	if len(armed) == 0 {
 		return nil
 	}
@@ -144,12 +144,13 @@ func (r *recovery) act(ctx context.Context, facts Facts, armed []uint64) error {
 // one that lagged may have done so only now.
 func (r *recovery) disarmAll(ctx context.Context) (Facts, error) {
 	const rounds = 5
+	var armed []uint64
 	for range rounds {
-		facts, err := r.look(ctx)
+		facts, err := r.armed(ctx, armed)
 		if err != nil {
 			return facts, err
 		}
-		armed := alarmed(facts, "NOSPACE")
+		armed = alarmed(facts, alarmNoSpace)
 		if len(armed) == 0 {
 			return facts, nil
 		}
@@ -164,6 +165,22 @@ func (r *recovery) disarmAll(ctx context.Context) (Facts, error) {
 		}
 	}
 	return Facts{}, fmt.Errorf("%w: the alarm was armed again %d times: something writes faster than this frees", ErrNoRoom, rounds)
+}
+
+// armed looks at the alarms, and for a while again where one of those that were
+// just disarmed is among them: a member may not have heard of it yet.
+func (r *recovery) armed(ctx context.Context, disarmed []uint64) (Facts, error) {
+	deadline := time.Now().Add(settleTime)
+	for {
+		facts, err := r.look(ctx)
+		stale := slices.ContainsFunc(alarmed(facts, alarmNoSpace), func(id uint64) bool { return slices.Contains(disarmed, id) })
+		if err != nil || !stale || time.Now().After(deadline) {
+			return facts, err
+		}
+		if err := r.wait(ctx, gateInterval/5); err != nil {
+			return facts, err
+		}
+	}
 }
 
 // defragOptions chooses the members that are full. In-use figures are stale
@@ -251,8 +268,7 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 		if s == nil || s.QuotaBytes == 0 {
 			return "", fmt.Errorf("%w: its size and quota cannot be seen", ErrUnknown)
 		}
-		return "", fmt.Errorf("%w: %.0f%% of the quota is used by live data (%s of %s): delete what is not needed, or raise --quota-backend-bytes",
-			ErrNoRoom, 100*s.QuotaUsed(), output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes))
+		return "", r.noRoom(*s)
 	}
 	err := r.through(ctx, facts, func(ctx context.Context, client Operator) error {
 		// The kind is named: the empty request would clear every alarm, CORRUPT too.
@@ -267,6 +283,20 @@ func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, 
 	}
 	s := facts.Members[i].Status
 	return fmt.Sprintf("%s of %s used", output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes)), nil
+}
+
+// noRoom says what still fills the quota: the history that was kept, or live
+// data alone.
+func (r *recovery) noRoom(s Status) error {
+	const what = "%w: %.0f%% of the quota is used (%s of %s), by live data%s"
+	full := func(more string) error {
+		return fmt.Errorf(what, ErrNoRoom, 100*s.QuotaUsed(), output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes), more)
+	}
+	if r.opts.Keep > 0 {
+		return hint.With(full(fmt.Sprintf(" and the %d revisions that are kept", r.opts.Keep)),
+			"drop history as a whole: etcdkit alarm recover --keep 0; if that is not enough, delete what is not needed, or restart the members with a larger --quota-backend-bytes")
+	}
+	return hint.With(full(" alone"), "delete what is not needed, which etcd allows, and run this again; or restart the members with a larger --quota-backend-bytes")
 }
 
 // prove writes through the cluster and removes what it wrote.
@@ -327,7 +357,7 @@ func voter(facts Facts) (Member, error) {
 func voterWithQuorum(facts Facts) error {
 	voting := VotingOf(facts.Members)
 	if leaderID(facts.Members) == 0 || !voting.Serves() {
-		return fmt.Errorf("%w: the cluster has no quorum (%s)", ErrRefused, voting)
+		return hint.With(fmt.Errorf("%w: the cluster has no quorum (%s)", ErrRefused, voting), "%s", quorumNext)
 	}
 	return nil
 }

@@ -58,6 +58,8 @@ type replacement struct {
 	old  *Member // nil once it is removed
 	new  *Member // nil before it is added
 	note note
+	// noted is false where CORRUPT, which refuses writes, kept the note away.
+	noted bool
 }
 
 // Replace puts a new member in the place of an old one. An old member that is
@@ -115,6 +117,9 @@ func (r *replacement) stopped(from int, err error) error {
 	for _, a := range r.out.Plan[from:] {
 		r.out.Leftover = append(r.out.Leftover, a.Action+" "+a.Member)
 	}
+	if !r.noted {
+		return hint.With(err, "run the same command again to go on, with %s for the old member: it starts from what is", r.note.OldID)
+	}
 	return hint.With(err, "run the same command again to go on: it starts from what is")
 }
 
@@ -125,7 +130,7 @@ func (r *replacement) find(ctx context.Context) (Facts, error) {
 		return facts, err
 	}
 	if err := voterWithQuorum(facts); err != nil {
-		return facts, hint.With(err, "no member can be replaced without one: start members, or \"etcdkit snapshot restore\" a backup")
+		return facts, err
 	}
 	r.old, r.new = nil, nil
 	for i, m := range facts.Members {
@@ -148,13 +153,16 @@ func (r *replacement) find(ctx context.Context) (Facts, error) {
 		return facts, hint.With(fmt.Errorf("%w: %s is being replaced by %s at %s already", ErrRefused,
 			r.opts.Old, begun.Name, strings.Join(begun.PeerURLs, ",")), "finish that one first: --name %s --peer-urls %s", begun.Name, strings.Join(begun.PeerURLs, ","))
 	case begun != nil:
-		r.note = *begun
+		r.note, r.noted = *begun, true
 		if r.old != nil && r.old.IDHex != begun.OldID { // the new one has the old one's name
 			r.new, r.old = r.old, nil
 		}
 		return facts, nil
 	case r.done():
 		return facts, nil
+	case r.old == nil && slices.ContainsFunc(corruptGone(facts), func(id uint64) bool { return sameID(output.ID(id), r.opts.Old) }):
+		r.note = note{Old: r.opts.Old, OldID: r.opts.Old, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
+		return facts, nil // it went before, without a note
 	case r.old == nil:
 		return facts, fmt.Errorf("%w %q in the cluster", ErrNoMember, r.opts.Old)
 	}
@@ -218,14 +226,19 @@ func (r *replacement) begun(ctx context.Context, facts Facts) (*note, error) {
 		if err := json.Unmarshal(kv.Value, &n); err != nil {
 			return nil, fmt.Errorf("read %s: %w", kv.Key, err)
 		}
-		if n.Old == r.opts.Old || n.OldName == r.opts.Old || strings.EqualFold(strings.TrimLeft(n.OldID, "0"), strings.TrimLeft(r.opts.Old, "0")) {
+		if n.Old == r.opts.Old || n.OldName == r.opts.Old || sameID(n.OldID, r.opts.Old) {
 			return &n, nil
 		}
 	}
 	return nil, nil
 }
 
-// write notes the replacement down, unless the quota is used up.
+func sameID(a, b string) bool {
+	return strings.EqualFold(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0"))
+}
+
+// write notes the replacement down, unless the quota is used up. With CORRUPT
+// armed it goes on without, for a replacement is what ends that.
 func (r *replacement) write(ctx context.Context, facts Facts) error {
 	text, err := json.Marshal(r.note)
 	if err != nil {
@@ -236,11 +249,18 @@ func (r *replacement) write(ctx context.Context, facts Facts) error {
 		if is(err, rpctypes.ErrNoSpace) {
 			return hint.With(err, "recover the cluster first: \"etcdkit alarm recover\"")
 		}
+		if is(err, rpctypes.ErrCorrupt) {
+			return nil
+		}
+		r.noted = err == nil
 		return err
 	})
 }
 
 func (r *replacement) forget(ctx context.Context, facts Facts) error {
+	if !r.noted {
+		return nil
+	}
 	return r.change(ctx, facts, func(ctx context.Context, client Operator) error {
 		_, err := client.Delete(ctx, replacePrefix+r.note.OldID)
 		return err
@@ -326,6 +346,9 @@ func (r *replacement) promote(ctx context.Context, facts Facts) (string, error) 
 		r.opts.Added(StartCommand(r.opts.Name, r.opts.PeerURLs, facts.Members))
 	}
 	err := Promote(ctx, r.tools, r.endpoints, r.new.ID, PromoteOptions{Deadline: r.opts.Deadline, Progress: r.opts.Progress})
+	if gone := corruptGone(facts); len(gone) > 0 {
+		return "has a vote" + staysArmed(facts, gone[0]), err
+	}
 	return "has a vote", err
 }
 
@@ -341,7 +364,7 @@ func (r *replacement) remove(ctx context.Context, facts Facts) (string, error) {
 		}
 		return err
 	})
-	return c.After.String(), err
+	return c.After.String() + staysArmed(facts, r.old.ID), err
 }
 
 func (r *replacement) add(ctx context.Context, facts Facts) (string, error) {

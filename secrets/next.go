@@ -32,17 +32,14 @@ func removalSteps(r *Report) []Step {
 	live := len(inState(r, Live, Plain)) > 0
 	history := live || len(inState(r, History, Plain)) > 0
 	free := history || len(inState(r, Free, Plain)) > 0
-	if history {
-		revision := fmt.Sprint(r.Revision)
-		if live {
-			revision = "REVISION" // the one after the rewrite
-		}
+	switch {
+	case history:
 		steps = append(steps, Step{
-			Why:     "compact, so that older revisions go (API servers compact every 5 minutes too)",
-			Command: "etcdkit compaction --physical " + revision,
+			Why: "compact, so that older revisions go (API servers compact every 5 minutes too), " +
+				"and defragment every member, so that the freed pages go",
+			Command: "etcdkit defrag-all --all --compact --keep 0",
 		})
-	}
-	if free {
+	case free:
 		steps = append(steps, Step{Why: "defragment every member, so that freed pages go", Command: "etcdkit defrag-all --all"})
 	}
 	if free || len(inState(r, WAL, Plain)) > 0 {
@@ -50,7 +47,7 @@ func removalSteps(r *Report) []Step {
 			Step{
 				Why: "let the write-ahead log of every member turn over: etcd drops segments after its next snapshots, " +
 					"and a member that is replaced begins a new log",
-				Command: "etcdkit member replace OLD",
+				Command: "etcdkit member replace OLD --name NAME --peer-urls URL",
 			},
 			Step{
 				Why:     "drop the backups taken before: each holds what was in clear when it was taken",

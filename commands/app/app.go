@@ -16,6 +16,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -82,6 +83,9 @@ func (a *App) explain(ctx context.Context, err error) error {
 // only says that it was cancelled.
 func (a *App) endedBySignal(err, cause error) error {
 	if errors.Is(err, context.Canceled) || cli.Signal(err) != 0 {
+		if next := hint.Of(err); next != "" { // how to go on
+			return hint.With(cause, "%s", next)
+		}
 		return cause
 	}
 	return errors.Join(err, cause)

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/health"
@@ -36,8 +38,8 @@ that for all members and judges.
   etcdkit endpoint hashkv --cluster
 
 Exit codes: 0 shown, with --cluster the members agree; 1 an endpoint did not
-answer; 2 wrong usage; with --cluster 3 members differ, 4 they could not be
-compared.`),
+answer; 2 wrong usage; with --cluster 3 members differ, 4 not all of them could
+be compared.`),
 		RunE: t.run(func(ctx context.Context, args []string) error {
 			return runEndpointHashKV(ctx, t, args, cluster, revision)
 		}),
@@ -48,10 +50,14 @@ compared.`),
 
 func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster *bool, revision int64) error {
 	c, targets, err := t.visiting(ctx, args, cluster)
+	judging := *cluster && !t.upstream()
+	if err != nil && judging && ctx.Err() == nil && !errors.Is(err, cli.ErrUsage) && !errors.Is(err, cli.ErrGuard) {
+		return cli.CannotTell(err)
+	}
 	if err != nil {
 		return err
 	}
-	if *cluster && !t.upstream() {
+	if judging {
 		return t.compareHashes(ctx, c, targets, revision)
 	}
 	all := make([]endpointHash, len(targets))
@@ -111,14 +117,34 @@ func (t *tree) compareHashes(ctx context.Context, c etcd.Config, targets []strin
 			all[i].Hash = responses[i]
 		}
 	}
-	return errors.Join(t.print(t.hashResult(all)), judgeHashes(hashes))
+	if err := t.print(t.hashResult(all)); err != nil {
+		return err
+	}
+	return t.judgeHashes(hashes)
 }
 
-func judgeHashes(h health.Hashes) error {
+// judgeHashes says whether the members agree. A learner refuses to hash, and is
+// no voter whose answer counts.
+func (t *tree) judgeHashes(h health.Hashes) error {
+	missing, compared := "", 0
+	for _, m := range h.Members {
+		switch {
+		case m.Error == "":
+			compared++
+		case !strings.Contains(m.Error, rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)):
+			missing = cmp.Or(missing, strings.TrimPrefix(m.Error, m.Endpoint+": ")+" at "+m.Endpoint)
+		}
+	}
 	switch {
+	case h.Result == health.HashesEqual && missing == "":
+		t.Note("%s agree at revision %d", plural(compared, "member"), h.Revision)
+		return nil
+	case h.Result == health.HashesEqual:
+		return cli.CannotTell(hint.With(fmt.Errorf("%s agree at revision %d, but not all could be compared: %s", plural(compared, "member"), h.Revision, missing),
+			"see what is wrong with the others with: etcdkit health"))
 	case h.Result == health.HashesDiffer:
 		return cli.Verdict(hint.With(fmt.Errorf("members differ at revision %d", h.Revision), `"etcdkit check consistency" finds the keys that differ`))
-	case h.Result == health.HashesEqual, len(h.Members) == 1 && h.Members[0].Error == "":
+	case len(h.Members) == 1 && missing == "":
 		return nil
 	}
 	return cli.CannotTell(hint.With(errors.New("no two members hashed one revision with one compact revision"), "see the errors above, or try again when no compaction runs"))
