@@ -126,16 +126,18 @@ const (
 )
 
 // Promote makes a learner a voter, as soon as it has been started and has
-// caught up (etcd-io/etcd#15107).
+// caught up (etcd-io/etcd#15107). Once it waits, a cluster that does not answer
+// or has lost its quorum is waited for as well.
 func Promote(ctx context.Context, tools Tools, endpoints []string, id uint64, opts PromoteOptions) error {
 	if opts.Deadline <= 0 {
 		opts.Deadline = defaultPromoteDeadline
 	}
 	deadline := time.Now().Add(opts.Deadline)
 	r := newRun(tools, endpoints, DefragOptions{})
-	for {
+	for waiting := false; ; waiting = true {
 		err := r.promoteOnce(ctx, id, opts.Progress)
-		if err == nil || !errors.Is(err, errNotYet) {
+		passes := errors.Is(err, errNotYet) || waiting && (errors.Is(err, ErrUnknown) || errors.Is(err, ErrRefused))
+		if !passes {
 			return err
 		}
 		if time.Now().After(deadline) {

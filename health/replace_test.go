@@ -203,3 +203,34 @@ func TestPromoteGivesUpAtItsDeadline(t *testing.T) {
 		t.Errorf("%v, progress told %d times; want an error that says what is missing", err, told)
 	}
 }
+
+func TestPromoteWaitsThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	cluster := start(t, 1, nil)
+	client := connect(t, cluster.Endpoints()...)
+	added, err := client.MemberAddAsLearner(t.Context(), []string{"http://" + etcdtest.ReservePort(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := errors.New("it waited through the outage")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	down := false
+	err = health.Promote(ctx, toolsFor(t, cluster), cluster.Endpoints(), added.Member.ID,
+		health.PromoteOptions{Deadline: time.Minute, Progress: func(health.Promotion) {
+			if down {
+				cancel(over)
+				return
+			}
+			down = true
+			member := cluster.Members[0]
+			member.Stop()
+			time.AfterFunc(2*time.Second, func() {
+				if err := member.Start(t.Context()); err != nil {
+					cancel(err)
+				}
+			})
+		}})
+	if !errors.Is(err, over) {
+		t.Errorf("got %v, want that the wait goes on when the cluster is back", err)
+	}
+}
