@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/internal/progress"
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -32,6 +33,9 @@ func newDBDuCmd(a *app.App) *cobra.Command {
 		Example: "  etcdkit db du backup.db\n  etcdkit db du /var/lib/etcd --prefix /registry/events/ --depth 3 --top 20",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
+			if o.Depth < 0 || o.Top < 0 || limit < 0 {
+				return cli.Usagef("--depth, --top and --limit cannot be negative")
+			}
 			var u *snapshot.Usage
 			err := d.with(ctx, args[0], func(f *snapshot.File, update progress.Func) (err error) {
 				o.Prefix, o.Progress = []byte(prefix), update

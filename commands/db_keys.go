@@ -41,10 +41,13 @@ func newDBKeysCmd(a *app.App) *cobra.Command {
 		Example: "  etcdkit db keys backup.db --prefix /registry/secrets/\n  etcdkit db keys backup.db --rev 1000 -w json",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
+			if o.rev < 0 {
+				return cli.Usagef("--rev %d: a revision cannot be negative", o.rev)
+			}
 			err := d.with(ctx, args[0], func(f *snapshot.File, update progress.Func) error {
 				return printFileKeys(ctx, a, f, snapshot.KeysOptions{Prefix: []byte(o.prefix), Revision: o.rev, Progress: update})
 			})
-			if errors.Is(err, mvccdb.ErrCompacted) {
+			if errors.Is(err, mvccdb.ErrCompacted) || errors.Is(err, mvccdb.ErrFutureRevision) {
 				return cli.Usage(err)
 			}
 			return err
@@ -113,24 +116,21 @@ func eachKey(ctx context.Context, f *snapshot.File, opts snapshot.KeysOptions, f
 
 // streamKeys writes a JSON array, an element a line.
 func streamKeys(w io.Writer, open, between, end string, each func(func(keyView) error) error) error {
-	if _, err := io.WriteString(w, open); err != nil {
-		return err
-	}
-	first := true
+	lead := open // nothing is written before there is something to say
 	err := each(func(k keyView) error {
 		b, err := json.Marshal(k)
 		if err != nil {
 			return err
 		}
-		if !first {
-			_, _ = io.WriteString(w, between) // a failed writer tells again
-		}
-		first = false
-		_, err = fmt.Fprintf(w, "\n%s", b)
+		_, err = fmt.Fprintf(w, "%s\n%s", lead, b)
+		lead = between
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if lead == open {
+		end = open + end
 	}
 	_, err = io.WriteString(w, end)
 	return err

@@ -61,6 +61,8 @@ func copiedResult(copied []snapshot.CopiedBackup) output.Result {
 		for i, c := range copied {
 			how := "there already"
 			switch {
+			case c.Problem != "":
+				how = "not copied, it is no whole backup: " + c.Problem
 			case c.ServerSide:
 				how = "copied by the service"
 			case c.Copied:

@@ -45,6 +45,7 @@ const (
 	metricSize        = "etcdkit_backup_size_bytes"
 	metricStored      = "etcdkit_backup_stored_bytes"
 	metricRevision    = "etcdkit_backup_revision"
+	metricQuorum      = "etcdkit_backup_quorum"
 )
 
 // tell writes the metrics and pings. Its own failures are added to err, or for
@@ -52,7 +53,7 @@ const (
 func (t *telling) tell(ctx context.Context, a *app.App, o outcome, start time.Time, err error) error {
 	if t.metricsFile != "" {
 		gauges := backupMetrics(o, start, a.Now(), err == nil)
-		err = errors.Join(err, metricsfile.Write(t.metricsFile, gauges, metricLastSuccess, metricSize, metricStored, metricRevision))
+		err = errors.Join(err, metricsfile.Write(t.metricsFile, gauges, metricLastSuccess, metricSize, metricStored, metricRevision, metricQuorum))
 	}
 	if t.pingURL != "" {
 		if pingErr := t.ping(ctx, a, err == nil); pingErr != nil {
@@ -75,12 +76,16 @@ func backupMetrics(o outcome, start, end time.Time, ok bool) []metricsfile.Gauge
 	if !ok || o.saved == nil || o.saved.Manifest == nil {
 		return gauges
 	}
-	m := o.saved.Manifest
+	m, quorum := o.saved.Manifest, 0.0
+	if m.Quorum {
+		quorum = 1
+	}
 	return append(gauges,
 		metricsfile.One(metricLastSuccess, "When the last successful run ended.", float64(end.Unix())),
 		metricsfile.One(metricSize, "Size of the last backup's snapshot.", float64(m.SnapshotBytes)),
 		metricsfile.One(metricStored, "Size of the last backup as it is stored.", float64(m.StoredBytes)),
-		metricsfile.One(metricRevision, "Revision that the last backup holds at least.", float64(max(m.Revision, m.RevisionBefore))))
+		metricsfile.One(metricRevision, "Revision that the last backup holds at least.", float64(max(m.Revision, m.RevisionBefore))),
+		metricsfile.One(metricQuorum, "Whether the last backup is of a member with quorum: without, it is none to rely on.", quorum))
 }
 
 // ping calls the monitoring's URL, which is a secret and never shown.

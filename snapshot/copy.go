@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,11 +24,15 @@ type CopiedBackup struct {
 	Copied     bool   `json:"copied"` // false: it is there already
 	ServerSide bool   `json:"serverSide"`
 	Bytes      int64  `json:"bytes"`
+	Problem    string `json:"problem"` // why it was not copied
 }
+
+// ErrNotCopied tells that there is a backup that could not be looked at.
+var ErrNotCopied = errors.New("not all backups were copied")
 
 // CopyBackups copies backups from one repository to another, data first and the
 // manifest last, checking what passes through against the manifest. What is
-// there already is left alone.
+// there already is left alone, and so is, unless named, what is no whole backup.
 func CopyBackups(ctx context.Context, from, to store.Store, opts CopyOptions) ([]CopiedBackup, error) {
 	if opts.Progress == nil {
 		opts.Progress = progress.Discard
@@ -49,9 +54,16 @@ func CopyBackups(ctx context.Context, from, to store.Store, opts CopyOptions) ([
 		have[b.Name] = b.Problem == ""
 	}
 	copied := []CopiedBackup{}
+	var unread error
 	for i, b := range wanted {
 		c := CopiedBackup{Name: b.Name, Bytes: b.StoredBytes}
-		if !have[b.Name] {
+		switch {
+		case b.Problem != "" && len(opts.Names) == 0:
+			c.Problem = b.Problem
+			if b.unread {
+				unread = errors.Join(unread, fmt.Errorf("%w: %s: %s", ErrNotCopied, b.Name, b.Problem))
+			}
+		case !have[b.Name]:
 			if c.ServerSide, err = copyBackup(ctx, from, to, b); err != nil {
 				return copied, fmt.Errorf("copy backup %s: %w", b.Name, err)
 			}
@@ -60,13 +72,13 @@ func CopyBackups(ctx context.Context, from, to store.Store, opts CopyOptions) ([
 		copied = append(copied, c)
 		opts.Progress(int64(i+1), int64(len(wanted)))
 	}
-	return copied, nil
+	return copied, unread
 }
 
-// choose returns the backups named, or all that can be used.
+// choose returns the backups named, or all.
 func choose(all []*Backup, names []string) ([]*Backup, error) {
 	if len(names) == 0 {
-		return slices.DeleteFunc(slices.Clone(all), func(b *Backup) bool { return b.Problem != "" }), nil
+		return all, nil
 	}
 	var chosen []*Backup
 	for _, name := range names {

@@ -30,13 +30,17 @@ type KeysOptions struct {
 // their last changes. It reads the file twice and keeps 16 bytes a key: first
 // to learn which revision of each key is the last one.
 func (f *File) Keys(ctx context.Context, opts KeysOptions, fn func(KeyInfo) error) error {
-	if err := f.checkRevision(ctx, opts.Revision); err != nil {
+	compacted, err := f.checkRevision(ctx, opts.Revision)
+	if err != nil {
 		return err
 	}
-	l := &keyListing{opts: opts, keys: mvccdb.NewKeys()}
+	l := &keyListing{opts: opts, keys: mvccdb.NewKeys(), last: compacted}
 	scan := mvccdb.Options{Buckets: []string{mvccdb.KeyBucket}, Damage: f.beyondMeta, Progress: opts.Progress}
 	if err := mvccdb.Scan(ctx, f.DB, scan, l.note, l.learn); err != nil {
 		return fmt.Errorf("%s: %w", f.Path, err)
+	}
+	if opts.Revision > l.last {
+		return fmt.Errorf("revision %d, the file's last one is %d: %w", opts.Revision, l.last, mvccdb.ErrFutureRevision)
 	}
 	l.next = 0
 	if err := mvccdb.Scan(ctx, f.DB, scan, l.collect, func(all []ordinalKey) error { return l.emit(all, fn) }); err != nil {
@@ -53,19 +57,21 @@ func (f *File) beyondMeta(d *mvccdb.Damage) error {
 	return d
 }
 
-// checkRevision refuses a revision that the file cannot answer for.
-func (f *File) checkRevision(ctx context.Context, rev int64) error {
+// checkRevision refuses a revision that the file no longer can answer for, and
+// returns the one that it is compacted at.
+func (f *File) checkRevision(ctx context.Context, rev int64) (compacted int64, err error) {
 	if rev == 0 {
-		return nil
+		return 0, nil
 	}
 	state, err := f.State(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.Path, err)
+		return 0, fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if rev < 0 || rev < state.CompactRevision() {
-		return fmt.Errorf("revision %d, the file is compacted at %d: %w", rev, state.CompactRevision(), mvccdb.ErrCompacted)
+	compacted = state.CompactRevision()
+	if rev < 0 || rev < compacted {
+		return 0, fmt.Errorf("revision %d, the file is compacted at %d: %w", rev, compacted, mvccdb.ErrCompacted)
 	}
-	return nil
+	return compacted, nil
 }
 
 // keyListing numbers the revisions of a file and knows the last one of each key.
@@ -73,11 +79,13 @@ type keyListing struct {
 	opts KeysOptions
 	keys *mvccdb.Keys // value: the number of the last revision plus one, 0 if deleted
 	next uint32
+	last int64 // revision of the file, as far as it was read
 }
 
 // noted is what one batch says: one entry a revision.
 type noted struct {
 	id   mvccdb.KeyID
+	rev  int64
 	gone bool
 	skip bool
 }
@@ -90,6 +98,7 @@ func (l *keyListing) note(b *mvccdb.Batch) ([]noted, error) {
 	all := make([]noted, len(b.Records))
 	for i := range b.Records {
 		r := &b.Records[i]
+		all[i].rev = r.Rev.Main
 		if all[i].skip = !l.wanted(r); !all[i].skip {
 			all[i].id, all[i].gone = l.keys.ID(r.Key), r.Tombstone
 		}
@@ -100,6 +109,7 @@ func (l *keyListing) note(b *mvccdb.Batch) ([]noted, error) {
 func (l *keyListing) learn(all []noted) error {
 	for _, n := range all {
 		l.next++
+		l.last = max(l.last, n.rev)
 		switch {
 		case l.next == 0:
 			return errors.New("more than four billion revisions")

@@ -134,10 +134,30 @@ func OpenBackup(ctx context.Context, repo store.Store, cluster, name string, opt
 	if lineages := Lineages(all); name == "latest" && len(lineages) > 1 {
 		o.Notes = append(o.Notes, fmt.Sprintf("the repository holds %d lineages; this is the newest one's, %s", len(lineages), b.Lineage))
 	}
+	if name == "latest" {
+		o.Notes = append(o.Notes, passedOver(all, b)...)
+	}
 	if !b.Quorum {
 		o.Notes = append(o.Notes, "this backup was taken from a member without quorum and may be old")
 	}
 	return o, nil
+}
+
+// passedOver says which younger backups are not the latest, and why.
+func passedOver(all []*Backup, latest *Backup) (notes []string) {
+	for _, b := range all {
+		why := b.Problem
+		if why == "" && !b.Quorum {
+			why = "taken without quorum"
+		}
+		if v := b.Verified; why == "" && v != nil && !v.OK {
+			why = "found damaged"
+		}
+		if why != "" && b.ClusterID == latest.ClusterID && b.CreatedAt.After(latest.CreatedAt) {
+			notes = append(notes, fmt.Sprintf("the younger backup %s is passed over: %s", b.Name, why))
+		}
+	}
+	return notes
 }
 
 // openFile opens a file, with the manifest beside it where there is one.

@@ -134,6 +134,10 @@ func TestOneUnreadableObjectDoesNotStandInTheWayOfTheOthers(t *testing.T) {
 	if v, err := snapshot.Verify(t.Context(), repo, all[0], snapshot.VerifyOptions{Now: time.Now}); err != nil || v.Result != snapshot.ResultUnknown {
 		t.Errorf("verify of what cannot be read: %+v, %v; want unknown", v, err)
 	}
+	copied, err := snapshot.CopyBackups(t.Context(), repo, store.NewFolder(t.TempDir()), snapshot.CopyOptions{})
+	if !errors.Is(err, snapshot.ErrNotCopied) || len(copied) != 2 || copied[0].Copied || copied[0].Problem == "" || !copied[1].Copied {
+		t.Errorf("copy: %+v, %v; want one copied, and the other one told", copied, err)
+	}
 	repo.err = store.ErrUnreachable
 	if _, err := snapshot.List(t.Context(), repo, ""); !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("a store that cannot be reached: %v", err)
@@ -142,6 +146,49 @@ func TestOneUnreadableObjectDoesNotStandInTheWayOfTheOthers(t *testing.T) {
 	repo.only = ".verify-"
 	if all, err = snapshot.List(t.Context(), repo, ""); err != nil || len(all) != 2 || all[0].Verified != nil || !all[0].Good() {
 		t.Errorf("an unreadable record: %+v, %v; want none", all, err)
+	}
+}
+
+// Who restores the latest learns of younger ones that are not it.
+func TestLatestTellsWhatItPassesOver(t *testing.T) {
+	for why, spoil := range map[string]func(*testing.T, *store.Folder, *snapshot.Backup){
+		"its data object is missing": func(t *testing.T, repo *store.Folder, b *snapshot.Backup) {
+			if err := os.Remove(data(repo, b)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"taken without quorum": func(t *testing.T, repo *store.Folder, b *snapshot.Backup) {
+			edit(t, repo.Path(b.ClusterID+"/"+b.Name+".json"), func(raw []byte) []byte {
+				return bytes.Replace(raw, []byte(`"quorum": true`), []byte(`"quorum": false`), 1)
+			})
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			c, repo := cluster(t, 1, 3), store.NewFolder(t.TempDir())
+			if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			good := only(t, repo)
+			if o, err := snapshot.OpenBackup(t.Context(), repo, "", "latest", snapshot.OpenOptions{}); err != nil || len(o.Notes) > 0 || o.Close() != nil {
+				t.Fatalf("%+v, %v; want nothing to note", o, err)
+			}
+			younger := func() time.Time { return time.Now().Add(time.Minute) }
+			if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{Now: younger}); err != nil {
+				t.Fatal(err)
+			}
+			all, err := snapshot.List(t.Context(), repo, "")
+			if err != nil || len(all) != 2 {
+				t.Fatalf("%d backups, %v", len(all), err)
+			}
+			spoil(t, repo, all[1])
+			o, err := snapshot.OpenBackup(t.Context(), repo, "", "latest", snapshot.OpenOptions{})
+			if err != nil || o.Manifest.Name != good.Name || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], all[1].Name+" is passed over: "+why) {
+				t.Errorf("%+v, %v; want the good one and a note of %s", o, err, all[1].Name)
+			}
+			if err := o.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -33,6 +33,9 @@ func newHashKVCmd(t *tree) *cobra.Command {
 }
 
 func runHashKV(ctx context.Context, t *tree, path string, rev int64) (err error) {
+	if rev < 0 && !t.upstream() {
+		return cli.Usagef("--rev %d: a revision cannot be negative", rev)
+	}
 	if err := t.checkFormat(); err != nil {
 		return err
 	}
