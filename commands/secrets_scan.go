@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -232,6 +233,9 @@ func (f *secretsFlags) plugins(ctx context.Context, a *app.App, opts *secrets.Op
 
 // adviseScan adds what to try where a scan found nothing to look at.
 func adviseScan(err error) error {
+	if errors.Is(err, rpctypes.ErrPermissionDenied) {
+		return hint.With(err, "the user may not read everything: give the prefix that it may read with --etcd-prefix, such as /registry")
+	}
 	if errors.Is(err, secrets.ErrNotKubernetes) {
 		return hint.With(err, "--etcd-prefix says where Kubernetes keeps its objects")
 	}

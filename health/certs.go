@@ -22,6 +22,9 @@ type Certificate struct {
 	Issuer   string    `json:"issuer"`
 }
 
+// certClient is the use of a certificate that the caller itself shows.
+const certClient = "client"
+
 // handshakes gathers the certificates of the member's client and peer URLs.
 func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) {
 	urls := slices.DeleteFunc(slices.Concat([]string{p.Endpoint}, p.ClientURLs, p.PeerURLs), func(u string) bool {
@@ -133,7 +136,7 @@ func own(target string, cfg *tls.Config) []Certificate {
 			continue
 		}
 		if c, err := x509.ParseCertificate(pair.Certificate[0]); err == nil {
-			out = append(out, certificate(target, "client", c))
+			out = append(out, certificate(target, certClient, c))
 		}
 	}
 	return out

@@ -105,6 +105,9 @@ func (c Consistency) err(facts Facts) error {
 		return nil
 	case !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Reachable }):
 		return hint.With(fmt.Errorf("%w: no endpoint answered", ErrNotCompared), "%s", facts.Members[0].next())
+	case len(c.Gaps) > 0 && !slices.ContainsFunc(c.Members, func(m MemberHash) bool { return m.Error == "" }):
+		return hint.With(fmt.Errorf("%w: %s: %s", ErrNotCompared, c.Gaps[0].Member, c.Gaps[0].Reason),
+			"with authentication on, a hash needs a user with the role root; what else is wrong is told by: etcdkit health")
 	default:
 		return hint.With(fmt.Errorf("%w: no two hashed one revision with one compact revision", ErrNotCompared),
 			"see who answers with: etcdkit health; when a compaction ran meanwhile, try again")

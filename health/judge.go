@@ -95,6 +95,7 @@ type judge struct {
 	opts     Options
 	limits   Limits
 	problems []Problem
+	ownCerts []string // the caller's own, that were judged
 }
 
 func (j *judge) find(s Severity, member string, c Kind, next, evidence string, args ...any) {

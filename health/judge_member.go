@@ -99,15 +99,22 @@ func (j *judge) roomNext() string {
 
 func (j *judge) certs(m Member) {
 	for _, c := range m.Certs {
+		who, what := m.Label(), fmt.Sprintf("the %s certificate at %s", c.Use, c.URL)
+		if c.Use == certClient { // the caller's own, which every URL is shown
+			same := c.Subject + c.NotAfter.String()
+			if slices.Contains(j.ownCerts, same) {
+				continue
+			}
+			j.ownCerts = append(j.ownCerts, same)
+			who, what = "", "the client certificate that is used here"
+		}
 		left := c.NotAfter.Sub(j.facts.Time)
 		next := "renew it (kubeadm: kubeadm certs renew all; k3s: k3s certificate rotate), then restart what uses it"
 		switch {
 		case left <= 0:
-			j.find(Critical, m.Label(), KindCerts, next, "the %s certificate at %s (%s) expired on %s",
-				c.Use, c.URL, c.Subject, c.NotAfter.Format(time.DateOnly))
+			j.find(Critical, who, KindCerts, next, "%s (%s) expired on %s", what, c.Subject, c.NotAfter.Format(time.DateOnly))
 		case left < j.limits.CertExpiry:
-			j.find(Warning, m.Label(), KindCerts, next, "the %s certificate at %s (%s) expires in %d days, on %s",
-				c.Use, c.URL, c.Subject, int(left/day), c.NotAfter.Format(time.DateOnly))
+			j.find(Warning, who, KindCerts, next, "%s (%s) expires in %d days, on %s", what, c.Subject, int(left/day), c.NotAfter.Format(time.DateOnly))
 		}
 	}
 }

@@ -101,6 +101,14 @@ func TestJudge(t *testing.T) {
 			change: func(f *Facts) { f.Members[1].Status.QuotaBytes = -1 },
 			want:   Healthy,
 		},
+		"the caller's own certificate is one problem, wherever it is shown": {
+			change: func(f *Facts) {
+				for i := range f.Members {
+					f.Members[i].Certs = []Certificate{{URL: "https://a", Use: certClient, NotAfter: noon.Add(day)}, {URL: "https://b", Use: certClient, NotAfter: noon.Add(day)}}
+				}
+			},
+			want: Degraded, checks: []Kind{KindCerts},
+		},
 		"four fifths of the quota are a warning": {
 			change: func(f *Facts) {
 				f.Members[1].Status.SizeBytes, f.Members[1].Status.InUseBytes = 80, 80

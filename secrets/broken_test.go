@@ -3,6 +3,7 @@ package secrets_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,6 +148,26 @@ func TestALogAloneIsScanned(t *testing.T) {
 	}
 	if _, err := secrets.ScanDataDir(t.Context(), dir, secrets.DataDirOptions{}); err == nil {
 		t.Error("nothing was left to read, and no error")
+	}
+}
+
+// The first objects of a running member are in the log some moments before they
+// are in the database.
+func TestFirstObjectsInTheLogAlone(t *testing.T) {
+	dir, young := stopped(t, 3), newCluster(t)
+	young.Members[0].Stop()
+	empty, err := os.ReadFile(filepath.Join(young.Members[0].DataDir(), "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "member", "snap", "db"), empty)
+	r := scanDir(t, dir)
+	if got := outsideFree(r); got != "live 0 history 0 wal 1" || !r.Places[0].Read || !r.Places[3].Read {
+		t.Errorf("got %s, places %+v", got, r.Places)
+	}
+	opts := secrets.DataDirOptions{Options: secrets.Options{Prefixes: []string{"/elsewhere"}}}
+	if _, err := secrets.ScanDataDir(t.Context(), dir, opts); !errors.Is(err, secrets.ErrNotKubernetes) {
+		t.Errorf("under a prefix without objects: %v, want ErrNotKubernetes", err)
 	}
 }
 

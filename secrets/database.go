@@ -96,7 +96,7 @@ func scanDatabase(ctx context.Context, db *mvccdb.DB, opts Options) (*databaseSc
 			continue
 		}
 		switch {
-		case s.kubernetes || len(s.tally.seen) > 0:
+		case s.kubernetes || len(s.tally.seen) > 0 || opts.mayBeEmpty:
 			return s, nil
 		case len(prefixes) == 0 && s.report.DamageCount > 0:
 			prefixes = kube.UsualPrefixes() // what is left of the file is searched for them

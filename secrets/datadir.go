@@ -66,17 +66,42 @@ type dataDir struct {
 // can be scanned without it.
 func (d *dataDir) database(ctx context.Context) (*databaseScan, error) {
 	if !d.opts.wants(Live) && !d.opts.wants(History) && !d.opts.wants(Free) {
-		return d.withoutDatabase("")
+		return d.withoutDatabase(ctx, "")
 	}
 	path := filepath.Join(d.member, "snap", "db")
 	s, err := scanPath(ctx, path, d.opts.Options)
 	switch {
-	case err == nil || ctx.Err() != nil || errors.Is(err, ErrNotKubernetes):
+	case err == nil || ctx.Err() != nil:
 		return s, err
+	case errors.Is(err, ErrNotKubernetes):
+		return d.youngDatabase(ctx, path, err)
 	case !d.opts.wants(WAL):
 		return nil, err
 	}
-	return d.withoutDatabase(err.Error())
+	return d.withoutDatabase(ctx, err.Error())
+}
+
+// youngDatabase scans a database without an object, whose first ones are only
+// in the log yet: a running member writes its database a moment later.
+func (d *dataDir) youngDatabase(ctx context.Context, path string, notKubernetes error) (*databaseScan, error) {
+	if d.opts.Prefixes != nil || !d.opts.wants(WAL) {
+		return nil, notKubernetes
+	}
+	prefixes, err := d.logPrefixes(ctx)
+	if err != nil || len(prefixes) == 0 {
+		return nil, notKubernetes
+	}
+	opts := d.opts.Options
+	opts.Known, opts.mayBeEmpty = union(opts.Known, prefixes), true
+	return scanPath(ctx, path, opts)
+}
+
+// logPrefixes finds Kubernetes' prefixes in the log.
+func (d *dataDir) logPrefixes(ctx context.Context) ([]string, error) {
+	var finder kube.Finder
+	log := walLog{damage: func(string) {}, put: func(p walPut) error { finder.Add(p.key, p.value); return ctx.Err() }}
+	err := log.read(d.opts.WALDir)
+	return finder.Prefixes(), err
 }
 
 // scanPath scans the database file at path.
@@ -103,15 +128,14 @@ func (f OSFile) Size() (int64, error) {
 
 // withoutDatabase begins a report that has the log alone. reason says why the
 // database cannot be read.
-func (d *dataDir) withoutDatabase(reason string) (*databaseScan, error) {
+func (d *dataDir) withoutDatabase(ctx context.Context, reason string) (*databaseScan, error) {
 	prefixes := d.opts.Prefixes
 	if prefixes == nil {
-		var finder kube.Finder
-		log := walLog{damage: func(string) {}, put: func(p walPut) error { finder.Add(p.key, p.value); return nil }}
-		if err := log.read(d.opts.WALDir); err != nil {
+		found, err := d.logPrefixes(ctx)
+		if err != nil {
 			return nil, errors.Join(errors.New("scan data directory: "+reason), err)
 		}
-		if prefixes = union(finder.Prefixes(), d.opts.Known); len(prefixes) == 0 {
+		if prefixes = union(found, d.opts.Known); len(prefixes) == 0 {
 			return nil, fmt.Errorf("scan data directory: %w in the write-ahead log", ErrNotKubernetes)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/reference"
 	"github.com/etcdkit/etcdkit/secrets"
@@ -273,6 +274,33 @@ func TestPrefixesThatAreKnownOrFound(t *testing.T) {
 				t.Errorf("%v: got %q, want %q", err, got, want)
 			}
 		})
+	}
+}
+
+// OpenShift stores tokens and routes by other names than its API has.
+func TestOpenShiftsResourcesAreJudged(t *testing.T) {
+	c := newCluster(t)
+	for _, key := range []string{
+		"/kubernetes.io/namespaces/ns", "/kubernetes.io/secrets/ns/a", "/openshift.io/routes/ns/a", "/openshift.io/oauth/accesstokens/sha256~a",
+		"/openshift.io/oauth/authorizetokens/sha256~b", "/openshift.io/oauth/clients/c",
+	} {
+		c.put(key, inClear)
+	}
+	config, err := kube.ParseEncryptionConfig([]byte(`apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets, routes.route.openshift.io, oauthaccesstokens.oauth.openshift.io, oauthauthorizetokens.oauth.openshift.io]
+  providers:
+  - aescbc: {keys: [{name: key1, secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "oauthaccesstokens.oauth.openshift.io live plain 1\noauthauthorizetokens.oauth.openshift.io live plain 1\n" +
+		"routes.route.openshift.io live plain 1\nsecrets live plain 1\n"
+	r, err := secrets.ScanCluster(t.Context(), c.client, secrets.ClusterOptions{Options: secrets.Options{Config: config}})
+	if got := summary(r, secrets.Live); err != nil || got != want {
+		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
 }
 

@@ -86,6 +86,10 @@ type Options struct {
 	MostNamed int
 	// Progress, if set, is told the bytes done and the bytes there are.
 	Progress progress.Func
+
+	// mayBeEmpty is set where it is known from elsewhere that this is a member
+	// of Kubernetes' etcd, though its database has no object yet.
+	mayBeEmpty bool
 }
 
 func (o Options) wants(p Place) bool {

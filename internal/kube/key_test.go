@@ -22,6 +22,9 @@ func TestParseKey(t *testing.T) {
 		"a name with a colon":            {key: "/registry/clusterroles/system:node", want: Key{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "system:node"}},
 		"another prefix":                 {prefix: "/a/b", key: "/a/b/secrets/ns/name", want: Key{Resource: "secrets", Namespace: "ns", Name: "name"}},
 		"a prefix with a dot":            {prefix: "/kubernetes.io", key: "/kubernetes.io/secrets/ns/name", want: Key{Resource: "secrets", Namespace: "ns", Name: "name"}},
+		"a token of OpenShift's":         {prefix: "/openshift.io", key: "/openshift.io/oauth/accesstokens/sha256~x", want: Key{Group: "oauth.openshift.io", Resource: "oauthaccesstokens", Name: "sha256~x"}},
+		"a route of OpenShift's":         {prefix: "/openshift.io", key: "/openshift.io/routes/ns/r", want: Key{Group: "route.openshift.io", Resource: "routes", Namespace: "ns", Name: "r"}},
+		"another object of OpenShift's":  {prefix: "/openshift.io", key: "/openshift.io/secrets/ns/s", want: Key{Resource: "secrets", Namespace: "ns", Name: "s"}},
 		"a foreign key":                  {key: "/other/secrets/ns/name", bad: true},
 		"a longer prefix":                {key: "/registry2/secrets/ns/name", bad: true},
 		"no name":                        {key: "/registry/secrets", bad: true},
@@ -41,6 +44,19 @@ func TestParseKey(t *testing.T) {
 				t.Errorf("got %+v, %v; want %+v", got, ok, tc.want)
 			}
 		})
+	}
+}
+
+func TestStoragePrefixesOfOpenShift(t *testing.T) {
+	for gr, want := range map[GroupResource]string{
+		{Group: "oauth.openshift.io", Resource: "oauthaccesstokens"}:    "/openshift.io/oauth/accesstokens/",
+		{Group: "oauth.openshift.io", Resource: "oauthauthorizetokens"}: "/openshift.io/oauth/authorizetokens/",
+		{Group: "route.openshift.io", Resource: "routes"}:               "/openshift.io/routes/",
+		{Resource: "secrets"}: "/openshift.io/secrets/",
+	} {
+		if got := StoragePrefixes("/openshift.io", gr); len(got) != 1 || got[0] != want {
+			t.Errorf("%s is looked for below %q, want %q", gr, got, want)
+		}
 	}
 }
 

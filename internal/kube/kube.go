@@ -66,7 +66,10 @@ func ParseKey(prefix string, key []byte) (k Key, ok bool) {
 		}
 	}
 	k.Prefix = prefix
+	openshift, below := openshiftStored(prefix, parts)
 	switch {
+	case below > 0:
+		k.Group, k.Resource, parts = openshift.Group, openshift.Resource, parts[below:]
 	case len(parts) >= 2 && isGroup(parts[0]): // a custom resource
 		k.Group, k.Resource, parts = parts[0], parts[1], parts[2:]
 	case len(parts) >= 2 && parts[0] == "services" && parts[1] == "specs":
@@ -105,6 +108,9 @@ func isGroup(part string) bool { return strings.Contains(part, ".") }
 func StoragePrefixes(prefix string, gr GroupResource) []string {
 	if gr.Resource == "*" {
 		return []string{prefix + "/"}
+	}
+	if dir := openshiftDir(prefix, gr); dir != "" {
+		return []string{prefix + "/" + dir + "/"}
 	}
 	withGroup := prefix + "/" + gr.Group + "/" + gr.Resource + "/"
 	without := prefix + "/" + storageName(gr) + "/"
