@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -189,12 +190,36 @@ func TestE61APasswordStaysOutOfTheProcessList(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(0, "OK\n", "put", "a", "1", "--user", "root", "--password-file", file)
+	s.stdin = strings.NewReader("secret\nvalue\n")
+	s.want(0, "OK\n", "put", "a", "--user", "root", "--password-file", "-")
+	s.stdin = nil
+	s.want(0, "value\n", "get", "a", "--raw", "--user", "root", "--password-file", descriptor(t, "secret\n"))
+	if got := s.run("get", "a", "--user", "root", "--password-file", "-"); got.code != 2 {
+		t.Errorf("nothing on standard input: %+v", got)
+	}
 	for _, args := range [][]string{{"--user", "root:hidden", "--debug"}, {"--user", "root", "--password", "hidden", "--debug"}} {
 		got := s.run(append([]string{"put", "a", "1"}, args...)...)
 		if got.code == 0 || strings.Contains(got.out+got.err, "hidden") {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
+}
+
+// descriptor is a file descriptor that text can be read from, as a file's name.
+func descriptor(t *testing.T, text string) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("/dev/fd/%d", r.Fd())
 }
 
 // afadesigns/zshellcheck#731

@@ -65,6 +65,31 @@ func TestUpstreamsTablesStayAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestAPasswordOnATerminalCanBeLeft(t *testing.T) {
+	endpoint := etcdtest.Start(t, embedded.Options{}).Endpoints()[0]
+	for name, tc := range map[string]struct {
+		program, keys string
+		code          int
+	}{
+		"Ctrl-C":           {"etcdkit", "\x03", 130},
+		"Ctrl-D":           {"etcdkit", "\x04", 2},
+		"etcdctl's Ctrl-C": {"etcdctl", "\x03", 255},
+		"etcdctl's Ctrl-D": {"etcdctl", "\x04", 128},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := program(t, tc.program, endpoint, "user add alice")
+			term := pty.Start(t, 80, cmd)
+			term.Wait("Password of alice: ")
+			term.Type(tc.keys)
+			term.End()
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != tc.code {
+				t.Errorf("exit code %d, want %d:\n%s", got, tc.code, term.Text())
+			}
+		})
+	}
+}
+
 // program returns a command line of one of the programs, as a process.
 func program(t *testing.T, name, endpoints, line string) *exec.Cmd {
 	t.Helper()

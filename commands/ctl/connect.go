@@ -44,6 +44,16 @@ func (t *tree) connection() (etcd.Config, error) {
 	return c, nil
 }
 
+// passwordFirst reads our own password from standard input, if it comes from
+// there, before anything else that does.
+func (t *tree) passwordFirst() error {
+	if t.upstream() || t.Global.PasswordFile != "-" {
+		return nil
+	}
+	_, err := t.Settings()
+	return err
+}
+
 // inheritedFlags are the flags that variables may set under upstream's name.
 // For watch, two variables without a flag are known as well.
 func (t *tree) inheritedFlags() *pflag.FlagSet {

@@ -98,6 +98,9 @@ func (o *putOptions) op(t *tree, args []string) (clientv3.Op, error) {
 	if err := t.tooMany(args, 2); err != nil {
 		return clientv3.Op{}, err
 	}
+	if err := t.passwordFirst(); err != nil {
+		return clientv3.Op{}, err
+	}
 	value, err := o.value(t.Input(), args)
 	if err != nil {
 		return clientv3.Op{}, err

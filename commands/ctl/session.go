@@ -21,13 +21,15 @@ const releaseTimeout = 5 * time.Second
 // signals from here on.
 func (t *tree) inSession(ctx context.Context, fn func(ctx context.Context, client *clientv3.Client, s *concurrency.Session) error, opts ...concurrency.SessionOption) error {
 	clientCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
 	connected := context.AfterFunc(ctx, cancel) // before there is anything to give back
 	client, err := t.client(clientCtx)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	if !t.upstream() { // which ends with the client open: closing it would log what it cannot do any more
+		defer cancel()
+		defer client.Close()
+	}
 	s, err := concurrency.NewSession(client, opts...)
 	if err != nil {
 		return err

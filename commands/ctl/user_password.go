@@ -127,6 +127,9 @@ func runUserPasswd(ctx context.Context, t *tree, args []string, p newPassword) e
 
 // read takes the password from the file, the terminal or standard input.
 func (p newPassword) read(t *tree, user string) (string, error) {
+	if err := t.passwordFirst(); err != nil {
+		return "", err
+	}
 	switch {
 	case p.file == "-":
 		return firstLine(t.Input())

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
+	"strings"
 )
 
 // EndOn returns the context of a program that ends in order: a signal ends the
@@ -30,6 +32,15 @@ func (e *Env) Heed(parent context.Context, signals ...os.Signal) (ctx context.Co
 // Input is standard input for those who may be interrupted while they wait for
 // it.
 func (e *Env) Input() io.Reader { return input{e} }
+
+// ReadLine reads a line of standard input, and not a byte of what follows.
+func (e *Env) ReadLine() (string, error) {
+	line, err := readLine(e.Input())
+	if errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	return strings.TrimSuffix(line, "\r"), err
+}
 
 type input struct{ env *Env }
 

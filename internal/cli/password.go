@@ -20,9 +20,9 @@ const exitAtPrompt = 255
 // as upstream's programs do: without showing it where the input is a terminal,
 // and from a pipe or a file as well.
 func (e *Env) PromptPassword(prompt string) (string, error) {
-	fmt.Fprint(e.Out, prompt)
 	ctx, stop := e.Heed(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
+	fmt.Fprint(e.Out, prompt)
 	in, _ := e.In.(*os.File)
 	show := e.hide(in)
 	password, err := until(ctx, func() (string, error) { return e.hidden(in) })
@@ -57,11 +57,11 @@ func (e *Env) hide(in *os.File) (show func()) {
 
 // hidden reads a line, on a terminal without showing it.
 func (e *Env) hidden(in *os.File) (string, error) {
+	read := func() (string, error) { return readLine(e.In) }
 	if in != nil && term.IsTerminal(int(in.Fd())) {
-		b, err := term.ReadPassword(int(in.Fd()))
-		return string(b), err
+		read = func() (string, error) { return readHidden(in) }
 	}
-	line, err := readLine(e.In)
+	line, err := read()
 	if err == io.EOF { //nolint:errorlint // io.Reader's contract
 		err = nil
 	}

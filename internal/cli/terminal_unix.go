@@ -3,9 +3,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -37,9 +40,28 @@ func (t terminal) Close() error {
 }
 
 func (t terminal) ReadPassword() (string, error) {
-	b, err := term.ReadPassword(int(t.Fd()))
-	if err != nil {
+	password, err := readHidden(t.File)
+	if err != nil && (!errors.Is(err, io.EOF) || password == "") {
 		return "", fmt.Errorf("read password: %w", err)
 	}
-	return string(b), nil
+	return password, nil
+}
+
+// readHidden reads a line from a terminal without showing it. Unlike
+// term.ReadPassword it ends with io.EOF when the input does.
+func readHidden(f *os.File) (string, error) {
+	fd := int(f.Fd())
+	before, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return "", err
+	}
+	hidden := *before
+	hidden.Lflag &^= unix.ECHO
+	hidden.Lflag |= unix.ICANON | unix.ISIG
+	hidden.Iflag |= unix.ICRNL
+	if err := unix.IoctlSetTermios(fd, setTermios, &hidden); err != nil {
+		return "", err
+	}
+	defer unix.IoctlSetTermios(fd, setTermios, before) //nolint:errcheck // nothing is left to do about it
+	return readLine(f)
 }

@@ -28,9 +28,15 @@ func (t terminal) Write(p []byte) (int, error) { return t.out.Write(p) }
 func (t terminal) Close() error                { return errors.Join(t.in.Close(), t.out.Close()) }
 
 func (t terminal) ReadPassword() (string, error) {
-	b, err := term.ReadPassword(int(t.in.Fd()))
+	password, err := readHidden(t.in)
 	if err != nil {
 		return "", fmt.Errorf("read password: %w", err)
 	}
-	return string(b), nil
+	return password, nil
+}
+
+// readHidden reads a line from a console without showing it.
+func readHidden(f *os.File) (string, error) {
+	b, err := term.ReadPassword(int(f.Fd()))
+	return string(b), err
 }

@@ -67,6 +67,13 @@ func (f *Flags) auth(env *cli.Env) (etcd.Auth, error) {
 		return etcd.Auth{Token: a.Token}, nil
 	case a.User == "":
 		return etcd.Auth{}, nil
+	case f.PasswordFile == "-":
+		password, err := env.ReadLine()
+		if err != nil {
+			return a, cli.Usage(fmt.Errorf("--password-file: read the password from standard input: %w", err))
+		}
+		a.Password = password
+		return a, nil
 	case f.PasswordFile != "":
 		b, err := os.ReadFile(f.PasswordFile)
 		if err != nil {

@@ -88,7 +88,7 @@ func (f *Flags) bindUpstream(fs *pflag.FlagSet) {
 func (f *Flags) bindNative(fs *pflag.FlagSet) {
 	fs.StringVar(&f.ConfigFile, "config", "", "configuration file (default ~/.config/etcdkit/config.yaml, then /etc/etcdkit/config.yaml)")
 	fs.StringVar(&f.Context, "context", "", "context of the configuration file to use")
-	fs.StringVar(&f.PasswordFile, "password-file", "", "file that holds the password, keeps it out of the process list")
+	fs.StringVar(&f.PasswordFile, "password-file", "", "file that holds the password, keeps it out of the process list; - is a line of standard input")
 	fs.StringVar(&f.ExpectClusterID, "expect-cluster-id", "", "refuse to work on any cluster but the one with this id (hex)")
 	fs.BoolVar(&f.Yes, "yes", false, "answer questions with yes")
 	fs.BoolVar(&f.Force, "force", false, "override a safety refusal, such as one that protects quorum")
