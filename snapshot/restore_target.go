@@ -33,13 +33,15 @@ const (
 // inside of it, because it may be a mount point, which no other directory can
 // be renamed over.
 type stagedDir struct {
-	dir, wal string
-	stage    string
-	walStage string // for a log outside of dir
-	lock     *fileutil.LockedFile
-	created  bool // dir is our own
-	done     bool
-	moved    []string
+	dir, wal  string
+	stage     string
+	walBelow  string // where the log is in the member directory, "" where it is not
+	walBeside bool   // the log is in dir, beside the member directory
+	walStage  string // for a log that is not in the member directory
+	lock      *fileutil.LockedFile
+	created   bool // dir is our own
+	done      bool
+	moved     []string
 }
 
 // openStagedDir checks the target and makes a stage in it.
@@ -47,6 +49,9 @@ func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
 	t := &stagedDir{dir: opts.DataDir, wal: opts.WALDir}
 	if t.wal == "" {
 		t.wal = filepath.Join(t.dir, memberDir, "wal")
+	}
+	if err := t.placeWAL(); err != nil {
+		return nil, err
 	}
 	if err := t.checkEmpty(opts.MoveAside); err != nil {
 		return nil, err
@@ -69,12 +74,38 @@ func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
 	return t, t.makeStage()
 }
 
+// placeWAL finds out where the log is in the data directory, however the two
+// are written.
+func (t *stagedDir) placeWAL() error {
+	dir, err := filepath.Abs(t.dir)
+	if err != nil {
+		return err
+	}
+	wal, err := filepath.Abs(t.wal)
+	if err != nil {
+		return err
+	}
+	member := filepath.Join(dir, memberDir)
+	if wal == dir || wal == member || wal == filepath.Join(member, "snap") {
+		return hint.With(fmt.Errorf("the WAL directory cannot be %s: other files of the member are there", t.wal), "choose one of its own")
+	}
+	if below, err := filepath.Rel(member, wal); err == nil && filepath.IsLocal(below) {
+		t.walBelow = below
+	}
+	t.walBeside = filepath.Dir(wal) == dir
+	return nil
+}
+
 // makeStage makes the directories that a member's files go to, and locks them
 // as in use.
 func (t *stagedDir) makeStage() error {
 	name := stagePrefix + newRun()
 	t.stage = filepath.Join(t.dir, name)
-	if !t.walInside() {
+	switch {
+	case t.walInside():
+	case t.walBeside:
+		t.walStage = filepath.Join(t.stage, "wal")
+	default:
 		t.walStage = filepath.Join(filepath.Dir(t.wal), name)
 	}
 	if err := os.MkdirAll(filepath.Join(t.stage, memberDir, "snap"), fileutil.PrivateDirMode); err != nil {
@@ -96,12 +127,17 @@ func (t *stagedDir) stagedWAL() string {
 	if t.walStage != "" {
 		return t.walStage
 	}
-	return filepath.Join(t.stage, memberDir, "wal")
+	return filepath.Join(t.stage, memberDir, t.walBelow)
 }
 
 // walInside reports whether the log belongs into the member directory.
-func (t *stagedDir) walInside() bool {
-	return filepath.Clean(t.wal) == filepath.Join(t.dir, memberDir, "wal")
+func (t *stagedDir) walInside() bool { return t.walBelow != "" }
+
+// besideMember reports whether a name in the target is that of the log, which
+// can be moved aside, or of one that was.
+func (t *stagedDir) besideMember(name string, moveAside bool) bool {
+	wal := filepath.Base(t.wal)
+	return t.walBeside && (name == wal && moveAside || strings.HasPrefix(name, wal+asideInfix))
 }
 
 // checkEmpty refuses a target that holds something, but for what a mount point
@@ -114,7 +150,7 @@ func (t *stagedDir) checkEmpty(moveAside bool) error {
 	for _, e := range entries {
 		name := e.Name()
 		switch {
-		case name == lostAndFound, strings.HasPrefix(name, stagePrefix), strings.HasPrefix(name, memberDir+asideInfix):
+		case name == lostAndFound, strings.HasPrefix(name, stagePrefix), strings.HasPrefix(name, memberDir+asideInfix), t.besideMember(name, moveAside):
 		case name == memberDir && moveAside:
 			if err := refuseInUse(t.dir); err != nil {
 				return err
@@ -150,7 +186,7 @@ func refuseInUse(dir string) error {
 // checkRoom refuses to begin what cannot fit.
 func (t *stagedDir) checkRoom(size int64) error {
 	need := uint64(max(size, 0))
-	if t.walInside() {
+	if t.walInside() || t.walBeside {
 		return haveRoom(t.dir, need+walRoom)
 	}
 	if err := haveRoom(t.dir, need); err != nil {

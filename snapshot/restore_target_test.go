@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -52,6 +53,50 @@ func TestE25ATargetWithSomethingInItIsRefused(t *testing.T) {
 			}
 			if b, _ := os.ReadFile(path); string(b) != "x" {
 				t.Error("the file changed")
+			}
+		})
+	}
+}
+
+// The log may be anywhere, however the two directories are written.
+func TestTheLogGoesWhereItIsWanted(t *testing.T) {
+	b := kubernetes(t)
+	for name, tc := range map[string]struct {
+		wal     string // DIR is the data directory
+		refused bool
+	}{
+		"in the member directory":                 {wal: "DIR/member/wal"},
+		"there, written in another way":           {wal: "DIR/../data/./member/wal"},
+		"there, under another name":               {wal: "DIR/member/logs/wal"},
+		"beside the member directory":             {wal: "DIR/wal"},
+		"outside of the data directory":           {wal: "DIR/../wal"},
+		"where the member directory is to be":     {wal: "DIR/member", refused: true},
+		"where the database is to be":             {wal: "DIR/member/snap", refused: true},
+		"in the place of the data directory":      {wal: "DIR", refused: true},
+		"in the place of it, in another spelling": {wal: "DIR/member/..", refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			opts := single(dir)
+			opts.WALDir = strings.Replace(tc.wal, "DIR", dir, 1)
+			if tc.refused {
+				_, err := snapshot.Restore(t.Context(), sourceOf(b), opts)
+				if _, left := os.Stat(dir); err == nil || !errors.Is(left, os.ErrNotExist) {
+					t.Errorf("restore: %v, stat of the target %v; want a refusal and nothing left", err, left)
+				}
+				return
+			}
+			restoreTo(t, b, opts)
+			opts.MoveAside = true
+			r := restoreTo(t, b, opts)
+			if logs, err := filepath.Glob(filepath.Join(opts.WALDir, "*.wal")); err != nil || len(logs) != 1 || len(r.MovedTo) == 0 {
+				t.Errorf("logs %v, %v, moved %v; want one log, and the one before moved aside", logs, err, r.MovedTo)
+			}
+			if stages, _ := filepath.Glob(filepath.Join(dir, ".etcdkit-restore-*")); len(stages) != 0 {
+				t.Errorf("left behind: %v", stages)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "member", "snap", "db")); err != nil {
+				t.Error(err)
 			}
 		})
 	}

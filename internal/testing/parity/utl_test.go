@@ -89,6 +89,7 @@ func utlLines() []parity.Line {
 		"etcdutl snapshot restore good.db --data-dir o12 --bump-revision -1", "etcdutl snapshot restore no-trailer --data-dir o13 --skip-hash-check",
 		`etcdutl snapshot restore good.db --data-dir o14 --name ""`, "etcdutl snapshot restore good.db --data-dir o15 --initial-memory-map-size 1000000",
 		"etcdutl snapshot restore good.db --data-dir o16 --initial-cluster a=http://1.1.1.1:1,b=http://1.1.1.1:1 --name a --initial-advertise-peer-urls http://1.1.1.1:1",
+		"etcdutl snapshot restore good.db --data-dir o17 --wal-dir o17/wal", "etcdutl snapshot restore good.db --data-dir o18 --wal-dir ./o18/member/wal",
 		// crashes, which are fixed
 		"etcdutl snapshot status truncated", "etcdutl snapshot status zero-page", "etcdutl hashkv truncated", "etcdutl hashkv zero-page", "etcdutl hashkv long.txt",
 	)...)
