@@ -136,6 +136,12 @@ func TestReplaceGoesOnAfterAnInterruption(t *testing.T) {
 		})
 		cancel(nil)
 		all = append(all, done(out))
+		if err != nil {
+			other := health.ReplaceOptions{Old: "m2", Name: "m4", PeerURLs: []string{peer}, DryRun: true}
+			if _, err := health.Replace(t.Context(), toolsFor(t, cluster), cluster.Endpoints(), other); !errors.Is(err, health.ErrRefused) {
+				t.Errorf("a new member that is on its way for another one: %v, want a refusal", err)
+			}
+		}
 		if err == nil {
 			break
 		}
