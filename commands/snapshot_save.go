@@ -235,6 +235,8 @@ func (f *saveFlags) fit(target string, opts snapshot.SaveOptions) error {
 	switch {
 	case f.Parallel < 0:
 		return fmt.Errorf("--parallel %d: parts to upload at once cannot be negative", f.Parallel)
+	case int64(f.partSize) > store.MaxPartSize:
+		return fmt.Errorf("--part-size %s: S3 takes parts of 5 GiB at most", output.Bytes(int64(f.partSize)))
 	case f.StallTimeout < 0 || f.MaxDuration < 0:
 		return errors.New("--stall-timeout and --max-duration cannot be negative")
 	case opts.Lock != (store.Lock{}) && !store.IsS3(target):

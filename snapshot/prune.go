@@ -129,7 +129,7 @@ func locked(lock store.Lock, now time.Time) string {
 // to be a backup whose data is gone, then the data, then the records. The
 // run's file names the data, for the next run to finish what this one cannot.
 func (p *Pruned) delete(ctx context.Context, repo store.Store, runs Runs) error {
-	file := runFile{Repository: repo.URL()}
+	file := runFile{Repository: placeOf(repo)}
 	for _, d := range p.Decisions {
 		if !d.Keep {
 			file.Deleting = append(file.Deleting, append([]string{d.Backup.key(d.Backup.Data)}, d.Backup.records...)...)

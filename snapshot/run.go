@@ -90,6 +90,15 @@ type dead struct {
 	began time.Time
 }
 
+// placeOf names a repository in a run's file: a folder in the same way from
+// everywhere.
+func placeOf(repo store.Store) string {
+	if folder, ok := repo.(*store.Folder); ok {
+		return absolute(folder.URL()) + "/"
+	}
+	return repo.URL()
+}
+
 // read returns the runs of this machine at a repository: those that are dead,
 // locked by the caller now, and the ids of those that live.
 func (r Runs) read(repository string) (ended map[string]*dead, living map[string]bool) {
@@ -157,7 +166,7 @@ func clean(ctx context.Context, repo store.Store, opts CleanOptions) (found []Le
 	if opts.StaleAfter <= 0 {
 		opts.StaleAfter = DefaultStaleAfter
 	}
-	ended, living := opts.Runs.read(repo.URL())
+	ended, living := opts.Runs.read(placeOf(repo))
 	c := &cleaner{repo: repo, opts: opts, ended: ended, living: living}
 	defer func() {
 		for _, d := range ended {

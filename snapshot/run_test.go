@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/store"
 )
 
 func TestTheFilesOfRuns(t *testing.T) {
@@ -52,5 +55,16 @@ func TestTheFilesOfRuns(t *testing.T) {
 				t.Errorf("ended %v, living %v, stat %v", ended, living, err)
 			}
 		})
+	}
+}
+
+// A later run in another folder knows the same repository again, and takes no
+// other one for it.
+func TestAFolderIsNamedInTheSameWayFromEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	here, there := placeOf(store.NewFolder("repo/")), placeOf(store.NewFolder(filepath.Join(dir, "repo")))
+	if here != there || !strings.HasPrefix(here, dir) {
+		t.Errorf("named %s and %s", here, there)
 	}
 }

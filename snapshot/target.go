@@ -45,7 +45,7 @@ func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (
 		return nil, err
 	}
 	k := &keeper{repo: repo, opts: opts}
-	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: repo.URL()}); err != nil {
+	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: placeOf(repo)}); err != nil {
 		k.warn(err)
 	}
 	// No stream is opened for a store that is not there.

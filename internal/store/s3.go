@@ -163,7 +163,7 @@ func (o S3Options) sse() (encrypt.ServerSide, error) {
 func readKey(name string) ([]byte, error) {
 	raw, err := os.ReadFile(name)
 	if err != nil {
-		return nil, explainFile("read encryption key "+name, err)
+		return nil, fmt.Errorf("%w: read encryption key: %w", ErrConfig, err)
 	}
 	if len(raw) == 32 {
 		return raw, nil

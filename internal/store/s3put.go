@@ -22,6 +22,7 @@ import (
 const (
 	DefaultParallel = 3
 	MinPartSize     = 5 << 20
+	MaxPartSize     = 5 << 30
 	defaultPartSize = 6 << 20
 	maxParts        = 10_000
 	partMemory      = 40 << 20 // for all parts held at once, unless one alone is larger

@@ -85,7 +85,7 @@ func environmentProxy(req *http.Request) (*url.URL, error) {
 func readCA(name string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(name)
 	if err != nil {
-		return nil, explainFile("read CA file "+name, err)
+		return nil, fmt.Errorf("%w: read CA file: %w", ErrConfig, err)
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
