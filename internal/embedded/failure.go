@@ -34,15 +34,23 @@ func (f *failure) OnWrite(line *zapcore.CheckedEntry, fields []zapcore.Field) {
 }
 
 // guard calls what etcd may end the goroutine of, in a goroutine of its own.
-func guard[T any](f *failure, call func() (T, error)) (T, error) {
+// Members share a failure, so that one's may be the end of another's call: what
+// that still returns goes to discard.
+func guard[T any](f *failure, call func() (T, error), discard func(T)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
-	done := make(chan result, 1)
+	done := make(chan result)
 	go func() {
 		value, err := call()
-		done <- result{value, err}
+		select {
+		case done <- result{value, err}:
+		case <-f.done:
+			if err == nil {
+				discard(value)
+			}
+		}
 	}()
 	select {
 	case r := <-done:

@@ -54,7 +54,7 @@ func (m *Member) Start(ctx context.Context) error {
 		return fmt.Errorf("start member %s: already running", m.cfg.Name)
 	}
 	cfg := *m.cfg
-	server, err := guard(m.failed, func() (*embed.Etcd, error) { return embed.StartEtcd(&cfg) })
+	server, err := guard(m.failed, func() (*embed.Etcd, error) { return embed.StartEtcd(&cfg) }, m.close)
 	if err != nil {
 		return fmt.Errorf("start member %s: %w", m.cfg.Name, err)
 	}
