@@ -282,7 +282,7 @@ func upstreamRestore(ctx context.Context, t *tree, o restoreOptions, args []stri
 	}
 	opts := o.common(t)
 	opts.Bump = snapshot.Bump{By: o.bump, Compacted: o.compacted}
-	src := &lazyFile{path: args[0]}
+	src := &lazyFile{ctx: ctx, path: args[0]}
 	_, err := snapshot.Restore(ctx, snapshot.RestoreSource{Name: args[0], Reader: src}, opts)
 	err = errors.Join(err, src.close())
 	if err == nil {
@@ -310,19 +310,21 @@ func upstreamRestoreError(err error, opts snapshot.RestoreOptions, src *lazyFile
 // lazyFile is a file that is opened when it is first read: upstream looks at
 // the target before.
 type lazyFile struct {
+	ctx    context.Context // belongs to the one restore
 	path   string
 	opened bool
 	size   int64
 	f      *os.File
+	stop   func() bool // of openUntil
 }
 
 // File opens the file.
 func (l *lazyFile) File() (*os.File, error) {
-	f, err := os.Open(l.path)
+	f, stop, err := openUntil(l.ctx, l.path)
 	if err != nil {
 		return nil, err
 	}
-	l.f = f
+	l.f, l.stop = f, stop
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -342,6 +344,7 @@ func (l *lazyFile) close() error {
 	if l.f == nil {
 		return nil
 	}
+	l.stop()
 	return l.f.Close()
 }
 

@@ -55,9 +55,19 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 	return &restoreSource{RestoreSource: src, close: f.Close, pinned: name}, nil
 }
 
-// openPipe opens a pipe or a device. Neither the wait for somebody who writes
-// into it nor the wait for what they write may outlive ctx.
+// openPipe opens a pipe or a device.
 func openPipe(ctx context.Context, name string) (*restoreSource, error) {
+	f, stop, err := openUntil(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	src := snapshot.RestoreSource{Name: name, Reader: pipe{ctx, f}}
+	return &restoreSource{RestoreSource: src, pinned: name, close: func() error { stop(); return f.Close() }}, nil
+}
+
+// openUntil opens what may be a pipe. Neither the wait for somebody who writes
+// into it nor the wait for what they write may outlive ctx; reading fails then.
+func openUntil(ctx context.Context, name string) (f *os.File, stop func() bool, err error) {
 	type opened struct {
 		f   *os.File
 		err error
@@ -69,14 +79,12 @@ func openPipe(ctx context.Context, name string) (*restoreSource, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	case o := <-done:
 		if o.err != nil {
-			return nil, o.err
+			return nil, nil, o.err
 		}
-		stop := context.AfterFunc(ctx, func() { _ = o.f.SetReadDeadline(time.Unix(1, 0)) })
-		src := snapshot.RestoreSource{Name: name, Reader: pipe{ctx, o.f}}
-		return &restoreSource{RestoreSource: src, pinned: name, close: func() error { stop(); return o.f.Close() }}, nil
+		return o.f, context.AfterFunc(ctx, func() { _ = o.f.SetReadDeadline(time.Unix(1, 0)) }), nil
 	}
 }
 

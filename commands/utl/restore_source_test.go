@@ -62,3 +62,29 @@ func TestAPipeEndsWithTheContext(t *testing.T) {
 		})
 	}
 }
+
+// Under upstream's name the file is opened late, and a pipe ends no later.
+func TestAPipeOfEtcdutlEndsWithTheContext(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // a writer who is stuck
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	src := &lazyFile{ctx: ctx, path: fifo}
+	f, err := src.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { cancel(errSignal) })
+	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read ended with %v", err)
+	}
+	if err := src.close(); err != nil {
+		t.Error(err)
+	}
+}
