@@ -30,7 +30,16 @@ func healthView(r health.Report) output.Result {
 func healthWords(w io.Writer, r health.Report) {
 	c := r.Cluster
 	seen := "the members could not be seen"
-	if c.Voters > 0 {
+	asked := len(r.Members)
+	for _, m := range r.Members {
+		if m.Error == health.NotAsked {
+			asked--
+		}
+	}
+	switch {
+	case asked < len(r.Members): // what the others bear is not known
+		seen = fmt.Sprintf("cluster %s, %d voters, quorum is %d; only %d of %d members were asked", c.IDHex, c.Voters, c.Quorum, asked, len(r.Members))
+	case c.Voters > 0:
 		seen = fmt.Sprintf("cluster %s, %d of %d voters answer, quorum is %d, %d more may fail", c.IDHex, c.Answering, c.Voters, c.Quorum, c.CanLose)
 	}
 	output.Text(w, 0, strings.ToUpper(string(r.Verdict))+": "+seen)
@@ -64,6 +73,9 @@ func healthWords(w io.Writer, r health.Report) {
 }
 
 func worstOf(r health.Report, m health.Member) string {
+	if m.Error == health.NotAsked {
+		return "not asked"
+	}
 	if !m.Reachable {
 		return "no answer"
 	}
@@ -84,6 +96,8 @@ func version(m health.Member) string {
 
 func role(r health.Report, m health.Member) string {
 	switch {
+	case m.Error == health.NotAsked:
+		return "not asked"
 	case !m.Reachable:
 		return "no answer"
 	case m.Learner:

@@ -83,7 +83,7 @@ func Compare(ctx context.Context, doors Doors, endpoints []string, opts Options)
 		}
 	}
 	for _, m := range facts.Members {
-		if !m.Reachable && m.Error != notAsked && !m.Learner {
+		if !m.Reachable && m.Error != NotAsked && !m.Learner {
 			c.Gaps = append(c.Gaps, Gap{Member: m.Label(), Check: KindReach, Reason: m.Error})
 		}
 	}

@@ -58,8 +58,8 @@ type Options struct {
 	NoSpace bool // an armed NOSPACE alarm, and what it entails, is expected
 }
 
-// notAsked is the error of members outside of the endpoints given.
-const notAsked = "not asked"
+// NotAsked is the error of members outside of the endpoints given.
+const NotAsked = "not asked"
 
 const (
 	defaultTimeout = 5 * time.Second
@@ -183,7 +183,7 @@ func attach(probes []*probe, list *clientv3.MemberListResponse, only bool) []*pr
 			p = rest[i]
 			rest = slices.Delete(rest, i, i+1)
 		case only:
-			p = &probe{Member: Member{Error: notAsked}}
+			p = &probe{Member: Member{Error: NotAsked}}
 		default:
 			p = &probe{}
 		}

@@ -168,7 +168,7 @@ func (j *judge) reach() {
 	served := j.served()
 	for _, m := range j.facts.Members {
 		switch {
-		case m.Error == notAsked || m.Reachable:
+		case m.Error == NotAsked || m.Reachable:
 			continue
 		case m.Listed && len(m.ClientURLs) == 0:
 			j.find(Warning, m.Label(), KindReach, "start it, or: etcdkit member remove "+m.IDHex, "%s", m.Error)
@@ -184,7 +184,7 @@ func (j *judge) reach() {
 		j.gap("", KindReach, "the cluster's members are not known")
 		return
 	}
-	asked := !slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Error == notAsked })
+	asked := !slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Error == NotAsked })
 	switch {
 	case !served || !asked:
 	case !voting.Serves():

@@ -103,8 +103,9 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 			continue
 		}
 		if a.Disk == diskTooLittle {
-			refusals = append(refusals, fmt.Errorf("%w: the copy of %s needs %s, only %s are free beside it",
-				ErrRefused, a.Member, output.Bytes(a.NeedBytes), output.Bytes(diskFree(m, opts.DiskFree))))
+			refusals = append(refusals, hint.With(fmt.Errorf("%w: the copy of %s needs %s, only %s are free beside it",
+				ErrRefused, a.Member, output.Bytes(a.NeedBytes), output.Bytes(diskFree(m, opts.DiskFree))),
+				"make room on that disk, or choose the other members with --members"))
 		}
 		if m.ID == leader {
 			last = append(last, a)

@@ -84,8 +84,23 @@ func hintFor(err error) string {
 		return "authentication is off in this cluster: leave out --user and --password"
 	case matches(err, rpctypes.ErrNoSpace):
 		return "the NOSPACE alarm is armed: \"etcdkit alarm recover\" frees space and disarms it"
+	case matches(err, rpctypes.ErrCorrupt):
+		return "the CORRUPT alarm is armed: \"etcdkit health\" says for which member, and what to do"
 	case matches(err, rpctypes.ErrNoLeader):
 		return "the cluster has no leader, so it has lost quorum: see \"etcdkit health\""
+	}
+	return memberHint(err)
+}
+
+// memberHint knows what to do where a change of members is not accepted.
+func memberHint(err error) string {
+	switch {
+	case matches(err, rpctypes.ErrMemberExist), matches(err, rpctypes.ErrPeerURLExist):
+		return "\"etcdkit member list\" shows who has this peer URL; one that was never started is taken out by: etcdkit member remove URL"
+	case matches(err, rpctypes.ErrMemberLearnerNotReady):
+		return "\"etcdkit member promote --wait\" waits until it has been started and has caught up"
+	case matches(err, rpctypes.ErrTooManyLearners):
+		return "promote or remove the learner that there is first: see \"etcdkit member list\""
 	}
 	return ""
 }
