@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -162,7 +163,7 @@ func passedOver(all []*Backup, latest *Backup) (notes []string) {
 
 // openFile opens a file, with the manifest beside it where there is one.
 func openFile(ctx context.Context, name string, opts OpenOptions) (*Opened, error) {
-	m, err := manifestOf(name)
+	m, err := ManifestOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +175,9 @@ func openFile(ctx context.Context, name string, opts OpenOptions) (*Opened, erro
 	return open(ctx, body, name, m, opts)
 }
 
-// manifestOf reads the manifest that belongs to a file, nil if there is none:
+// ManifestOf reads the manifest that belongs to a file, nil if there is none:
 // FILE.json, or in a repository the name without its ending.
-func manifestOf(name string) (*Manifest, error) {
+func ManifestOf(name string) (*Manifest, error) {
 	names := []string{name + manifestSuffix}
 	base, _, _ := strings.Cut(filepath.Base(name), ".")
 	if _, _, ok := parseBase(base); ok {
@@ -200,6 +201,17 @@ func manifestOf(name string) (*Manifest, error) {
 	}
 	return nil, nil
 }
+
+// Describes fails if a plain snapshot is not the one that was stored.
+func (m *Manifest) Describes(c Copied) error {
+	if hex.EncodeToString(c.FileSHA256[:]) != m.SnapshotSHA256 || m.StoredSHA256 != m.SnapshotSHA256 {
+		return fmt.Errorf("%w: %w", ErrIncomplete, errOther)
+	}
+	return nil
+}
+
+// errOther tells of bytes that are not those of the manifest.
+var errOther = errors.New("it is not what its manifest describes")
 
 // open decodes body and holds it against the manifest. Reading ends with ctx.
 func open(ctx context.Context, body io.ReadCloser, name string, m *Manifest, opts OpenOptions) (*Opened, error) {
@@ -242,7 +254,7 @@ func (v *verified) Read(p []byte) (int, error) {
 		return n, fmt.Errorf("read %s: %w", v.name, err)
 	}
 	if m := v.manifest; m != nil && (v.sum != m.SnapshotSHA256 || v.stored.sum() != m.StoredSHA256) {
-		return n, fmt.Errorf("read %s: %w: it is not what its manifest describes", v.name, ErrIncomplete)
+		return n, fmt.Errorf("read %s: %w: %w", v.name, ErrIncomplete, errOther)
 	}
 	return n, io.EOF
 }

@@ -78,6 +78,11 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 	if err := c.judge(src, opts.SkipHashCheck); err != nil {
 		return f, err
 	}
+	if opts.Accept != nil {
+		if err := opts.Accept(*c); err != nil {
+			return f, err
+		}
+	}
 	if f.Token == "" {
 		f.Token = Token(c.DatabaseSHA256)
 	}

@@ -72,7 +72,7 @@ func Verify(ctx context.Context, repo store.Store, b *Backup, opts VerifyOptions
 
 // VerifyFile proves a file, by the manifest beside it where there is one.
 func VerifyFile(ctx context.Context, name string, opts VerifyOptions) (*Verification, error) {
-	m, err := manifestOf(name)
+	m, err := ManifestOf(name)
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,7 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 	if err != nil {
 		return err
 	}
+	opts.Accept = src.accept(opts.Accept)
 	if o.plan {
 		return errors.Join(showPlan(ctx, t, o, opts, src), src.close())
 	}

@@ -22,6 +22,7 @@ type restoreSource struct {
 	notes     []string
 	pinned    string             // names the same snapshot, later and elsewhere
 	unapplied *snapshot.LogState // of a data directory
+	manifest  *snapshot.Manifest // of a plain file
 }
 
 // openRestoreSource opens a file, a data directory, or a backup.
@@ -45,14 +46,33 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 	if err := snapshot.WaitLock(ctx, f, t.lockWait); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if needsOpening(f, name) {
+	if snapshot.IsEncoded(f) {
 		if err := f.Close(); err != nil {
 			return nil, err
 		}
 		return openBackup(ctx, sources, name, skipHash)
 	}
-	src := snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}
-	return &restoreSource{RestoreSource: src, close: f.Close, pinned: name}, nil
+	src := &restoreSource{close: f.Close, pinned: name}
+	src.RestoreSource = snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}
+	if src.manifest, err = snapshot.ManifestOf(name); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if src.manifest != nil && !src.manifest.Quorum {
+		src.notes = append(src.notes, "this backup was taken from a member without quorum and may be old")
+	}
+	return src, nil
+}
+
+// accept returns what has a word about the snapshot before it is restored.
+func (s *restoreSource) accept(before func(snapshot.Copied) error) func(snapshot.Copied) error {
+	return func(c snapshot.Copied) error {
+		if s.manifest != nil {
+			if err := s.manifest.Describes(c); err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+		}
+		return before(c)
+	}
 }
 
 // openPipe opens a pipe or a device.
@@ -105,15 +125,6 @@ func (p pipe) Read(b []byte) (int, error) {
 // isLocation reports whether a name that is no file may still be a backup.
 func isLocation(name string) bool {
 	return strings.Contains(name, "://") || strings.HasPrefix(name, "@") || strings.ContainsRune(name, '/') || name == "latest"
-}
-
-// needsOpening reports whether a file is more than the bare snapshot: encoded,
-// or described by a manifest.
-func needsOpening(f *os.File, name string) bool {
-	if _, err := os.Stat(name + ".json"); err == nil {
-		return true
-	}
-	return snapshot.IsEncoded(f)
 }
 
 func isDataDir(dir string) bool {
