@@ -5,9 +5,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,6 +23,10 @@ import (
 // The test binary is installed under each of its names, so that scripts go
 // through the users' argv[0] dispatch.
 func TestMain(m *testing.M) {
+	// Run under nohup, the tests send hangups all the same.
+	if strings.HasSuffix(os.Args[0], ".test") && signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	run := func() {
 		os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
 	}
