@@ -1,12 +1,11 @@
 package disk
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,26 +75,29 @@ func mountOf(pid string, fd int) (mount, bool) {
 // understand are left out.
 func parseMounts(table []byte) []mount {
 	var mounts []mount
-	for lines := bufio.NewScanner(bytes.NewReader(table)); lines.Scan(); {
-		before, after, ok := strings.Cut(lines.Text(), " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 6 || len(right) < 2 {
-			continue
+	for line := range strings.Lines(string(table)) {
+		if m, ok := parseMount(line); ok {
+			mounts = append(mounts, m)
 		}
-		m := mount{
-			id: left[0], device: left[2], point: unescape(left[4]),
-			kind: right[0], source: unescape(right[1]), options: strings.Split(left[5], ","),
-		}
-		if len(right) > 2 {
-			for o := range strings.SplitSeq(right[2], ",") {
-				if o != "rw" && o != "ro" {
-					m.options = append(m.options, o)
-				}
-			}
-		}
-		mounts = append(mounts, m)
 	}
 	return mounts
+}
+
+func parseMount(line string) (m mount, ok bool) {
+	before, after, ok := strings.Cut(line, " - ")
+	left, right := strings.Fields(before), strings.Fields(after)
+	if !ok || len(left) < 6 || len(right) < 2 {
+		return mount{}, false
+	}
+	m = mount{
+		id: left[0], device: left[2], point: unescape(left[4]),
+		kind: right[0], source: unescape(right[1]), options: strings.Split(left[5], ","),
+	}
+	if len(right) > 2 {
+		ofFilesystem := slices.DeleteFunc(strings.Split(right[2], ","), func(o string) bool { return o == "rw" || o == "ro" })
+		m.options = append(m.options, ofFilesystem...)
+	}
+	return m, true
 }
 
 // unescape undoes the octal escapes of mountinfo.

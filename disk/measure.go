@@ -14,8 +14,8 @@ import (
 )
 
 // An operation is one write that is on disk when it returns. It says when the
-// write had ended and the sync began.
-// It returns errOver where the round has written all before it was asked to.
+// write had ended and the sync began, or returns errOver where the round has
+// written all already.
 type operation func() (syncing time.Time, err error)
 
 var errOver = errors.New("all is written")

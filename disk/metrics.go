@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -49,7 +50,7 @@ func ReadMetrics(r io.Reader) (*EtcdMetrics, error) {
 		BackendCommit: durationsOf(families["etcd_disk_backend_commit_duration_seconds"]),
 	}
 	if m.WALFsync == nil {
-		return nil, fmt.Errorf("read metrics: no etcd_disk_wal_fsync_duration_seconds in them")
+		return nil, errors.New("read metrics: no etcd_disk_wal_fsync_duration_seconds in them")
 	}
 	return m, nil
 }
@@ -90,7 +91,7 @@ func finite(v float64) float64 {
 	return v
 }
 
-// String words the histogram: "mean 1.20 ms, p99 between 2.00 ms and 4.00 ms, 12,345 times".
+// String words the histogram: "mean 1.20 ms, p99 between 2.00 ms and 4.00 ms, of 12345".
 func (d Durations) String() string {
 	p99 := fmt.Sprintf("p99 between %s and %s", FormatSeconds(d.P99FromSeconds), FormatSeconds(d.P99ToSeconds))
 	switch {

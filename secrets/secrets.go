@@ -6,6 +6,7 @@ package secrets
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/progress"
@@ -93,15 +94,7 @@ type Options struct {
 }
 
 func (o Options) wants(p Place) bool {
-	if o.Places == nil {
-		return true
-	}
-	for _, wanted := range o.Places {
-		if wanted == p {
-			return true
-		}
-	}
-	return false
+	return o.Places == nil || slices.Contains(o.Places, p)
 }
 
 // Count is the number of stored versions of one kind.

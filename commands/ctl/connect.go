@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -36,7 +37,7 @@ func (t *tree) connection() (etcd.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if !slices.Contains(upstreamFormats(), t.Global.WriteOut) {
+	if !slices.Contains(app.UpstreamFormats(), t.Global.WriteOut) {
 		return c, code(exitBadFeature, "unsupported output format")
 	}
 	t.Format = output.Format(t.Global.WriteOut)

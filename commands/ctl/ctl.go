@@ -50,7 +50,7 @@ func New(env *cli.Env, line []string) (*cobra.Command, func(error) int) {
 	root.SetIn(env.In)
 	global := root.PersistentFlags()
 	t.Global.Bind(global, t.Dialect)
-	app.CompleteValues(root, "write-out", upstreamFormats()...)
+	app.CompleteValues(root, "write-out", app.UpstreamFormats()...)
 	root.AddGroup(Groups()...)
 	root.CompletionOptions.DisableDefaultCmd = true // it has its own
 	app.Grow(root, branches(t), line)

@@ -12,9 +12,6 @@ import (
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
-// upstreamFormats are the values of --write-out under upstream's name.
-func upstreamFormats() []string { return []string{"fields", "json", "protobuf", "simple", "table"} }
-
 // A result is one response in each form that it can be shown in; a nil form is
 // one that upstream does not offer.
 type result struct {

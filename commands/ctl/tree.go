@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +27,7 @@ func (t *tree) run(fn func(ctx context.Context, args []string) error) func(*cobr
 	return func(cmd *cobra.Command, args []string) error {
 		t.cmd = cmd
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		err := t.runIn(cmd, args, fn)
-		if errors.Is(err, syscall.EPIPE) {
-			return &cli.ChildExit{Code: 128 + int(syscall.SIGPIPE)} // as if the signal had ended us: the reader has seen enough
-		}
-		return err
+		return app.Unread(t.runIn(cmd, args, fn))
 	}
 }
 
@@ -100,6 +95,9 @@ type codeError struct {
 
 func (e *codeError) Error() string { return e.err.Error() }
 
+// ExitCode implements app.ExitCoder.
+func (e *codeError) ExitCode() int { return e.code }
+
 // Unwrap also tells the kind of the error in the native dialect.
 func (e *codeError) Unwrap() []error {
 	switch e.code {
@@ -120,24 +118,9 @@ func badArgs(format string, args ...any) error { return code(exitBadArgs, format
 // errTold is for failures that the user has been told of already.
 var errTold = errors.New("already told")
 
-// report tells err to etcdctl's user and returns the exit code.
+// report tells err to etcdctl's user, unless cobra has, and returns the exit code.
 func (t *tree) report(err error) int {
-	if err == nil {
-		return 0
-	}
-	if child, ok := errors.AsType[*cli.ChildExit](err); ok {
-		return child.Code
-	}
-	if s := cli.Signal(err); s != 0 {
-		return 128 + int(s)
-	}
-	if t.cmd != nil && !errors.Is(err, errTold) { // else cobra has told it
-		fmt.Fprintln(t.Err, "Error:", err)
-	}
-	if coded, ok := errors.AsType[*codeError](err); ok {
-		return coded.code
-	}
-	return exitError
+	return t.ReportUpstream(err, t.cmd == nil || errors.Is(err, errTold))
 }
 
 // long picks the long help text of the dialect.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,20 +51,14 @@ func (t *tree) run(fn func(ctx context.Context, args []string) error) func(*cobr
 	return func(cmd *cobra.Command, args []string) error {
 		t.cmd = cmd
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		err := t.Run(fn)(cmd, args)
-		if errors.Is(err, syscall.EPIPE) {
-			return &cli.ChildExit{Code: exitSignal + int(syscall.SIGPIPE)} // as if the signal had ended us
-		}
-		return err
+		return app.Unread(t.Run(fn)(cmd, args))
 	}
 }
 
 // Exit codes of etcdutl.
 const (
-	exitError      = 1
 	exitBadFeature = 4
 	exitBadArgs    = 128
-	exitSignal     = 128 // and the signal's number
 )
 
 // codeError is an error whose exit code upstream has chosen. Natively it is
@@ -75,7 +68,12 @@ type codeError struct {
 	err  error
 }
 
-func (e *codeError) Error() string   { return e.err.Error() }
+func (e *codeError) Error() string { return e.err.Error() }
+
+// ExitCode implements app.ExitCoder.
+func (e *codeError) ExitCode() int { return e.code }
+
+// Unwrap also tells the kind of the error in the native dialect.
 func (e *codeError) Unwrap() []error { return []error{e.err, cli.ErrUsage} }
 
 // badArgs is wrong usage.
@@ -85,25 +83,7 @@ func badArgs(format string, args ...any) error {
 
 // report tells err to etcdutl's user and returns the exit code. What cobra has
 // told already is told again, as upstream does.
-func (t *tree) report(err error) int {
-	if err == nil {
-		return 0
-	}
-	if child, ok := errors.AsType[*cli.ChildExit](err); ok {
-		return child.Code
-	}
-	if s := cli.Signal(err); s != 0 {
-		return exitSignal + int(s)
-	}
-	fmt.Fprintln(t.Err, "Error:", err)
-	if coded, ok := errors.AsType[*codeError](err); ok {
-		return coded.code
-	}
-	return exitError
-}
-
-// upstreamFormats are the values of --write-out under upstream's name.
-func upstreamFormats() []string { return []string{"fields", "json", "protobuf", "simple", "table"} }
+func (t *tree) report(err error) int { return t.ReportUpstream(err, false) }
 
 // checkFormat refuses an unknown format where upstream does: when the command
 // begins, after its arguments.
@@ -111,7 +91,7 @@ func (t *tree) checkFormat() error {
 	if !t.upstream() {
 		return nil
 	}
-	if !slices.Contains(upstreamFormats(), t.Global.WriteOut) {
+	if !slices.Contains(app.UpstreamFormats(), t.Global.WriteOut) {
 		return &codeError{exitBadFeature, errors.New("unsupported output format")}
 	}
 	t.Format = output.Format(t.Global.WriteOut)

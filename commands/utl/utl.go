@@ -22,7 +22,7 @@ func New(env *cli.Env) (*cobra.Command, func(error) int) {
 	global := root.PersistentFlags()
 	t.bindTimeout(global)
 	global.StringVarP(&t.Global.WriteOut, "write-out", "w", "simple", "set the output format (fields, json, protobuf, simple, table)")
-	app.CompleteValues(root, "write-out", upstreamFormats()...)
+	app.CompleteValues(root, "write-out", app.UpstreamFormats()...)
 	snapshot := &cobra.Command{Use: "snapshot <subcommand>", Short: "Manages etcd node snapshots"}
 	snapshot.AddCommand(newRestoreCmd(t, nil), newStatusCmd(t))
 	root.AddCommand(newDefragCmd(t), snapshot, newHashKVCmd(t), newVersionCmd(t), newCompletionCmd(t), newMigrateCmd(t))

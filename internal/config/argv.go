@@ -22,8 +22,9 @@ func TakeArgs() []string {
 // secret is a part of the command line that nobody else should read.
 type secret struct{ arg, from int }
 
-// secrets finds passwords, tokens and URLs that may hold them: values of flags, the part after the colon
-// of a user's name, and that of "user add NAME:PASSWORD".
+// secrets finds passwords, tokens and URLs that may hold them: values of flags,
+// the part after the colon of a user's name, and that of "user add
+// NAME:PASSWORD".
 func secrets(args []string) []secret {
 	var found []secret
 	var words []string // so far, without flags

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -90,14 +91,7 @@ func (c *EncryptionConfig) Providers(gr GroupResource) ([]Provider, bool) {
 	return nil, false
 }
 
-func (r Rule) covers(gr GroupResource) bool {
-	for _, covered := range r.Resources {
-		if covered == gr {
-			return true
-		}
-	}
-	return false
-}
+func (r Rule) covers(gr GroupResource) bool { return slices.Contains(r.Resources, gr) }
 
 // Resources returns every resource and wildcard that the rules name, in order.
 func (c *EncryptionConfig) Resources() []GroupResource {

@@ -8,10 +8,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-)
 
-// ErrNoKubernetes says that a keyspace holds nothing that an API server wrote.
-var ErrNoKubernetes = errors.New("no Kubernetes objects found")
+	"github.com/etcdkit/etcdkit/internal/hint"
+)
 
 // Getter is the part of *clientv3.Client that Discover uses.
 type Getter interface {
@@ -21,6 +20,9 @@ type Getter interface {
 const (
 	maxDepth    = 4   // parts of a prefix that is looked for
 	maxSiblings = 256 // prefixes looked at on one level
+	// maxLooks bounds the keys asked for in all: each level of a keyspace that is
+	// not Kubernetes' may have as many prefixes. It is half a minute's work.
+	maxLooks = 100_000
 )
 
 // Discover finds the prefixes under which Kubernetes keeps objects in a live
@@ -63,6 +65,7 @@ func Telltales(prefix string) (kinds []string, enough int) {
 type discovery struct {
 	kv    Getter
 	found []string
+	looks int // keys asked for below a prefix
 }
 
 // check adds prefix if objects stand below it that every cluster has.
@@ -97,6 +100,10 @@ func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
 	from := dir + "/"
 	end := clientv3.GetPrefixRangeEnd(from)
 	for range maxSiblings {
+		if d.looks++; d.looks > maxLooks {
+			// Whatever comes behind would silently count as not there.
+			return hint.With(errors.New("look for Kubernetes' keys: the keyspace has too many prefixes"), "name Kubernetes' with --etcd-prefix")
+		}
 		resp, err := d.kv.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
 		if err != nil {
 			return fmt.Errorf("look for Kubernetes' keys: %w", err)

@@ -1,12 +1,17 @@
 package kube_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
@@ -35,5 +40,25 @@ func TestDiscover(t *testing.T) {
 				t.Errorf("got %q, %v; want %q", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// endless is a keyspace with another directory after each, on every level.
+type endless struct{ asked int }
+
+func (e *endless) Get(_ context.Context, key string, _ ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	e.asked++
+	if strings.HasSuffix(key, "s/") || strings.HasSuffix(key, "oauth/") { // of a kind of object
+		return &clientv3.GetResponse{}, nil
+	}
+	dir := key[:strings.LastIndexByte(key, '/')+1]
+	return &clientv3.GetResponse{Kvs: []*mvccpb.KeyValue{{Key: fmt.Appendf(nil, "%s%09d/x", dir, e.asked)}}}, nil
+}
+
+func TestDiscoveryOfAnEndlessKeyspaceEnds(t *testing.T) {
+	keyspace := &endless{}
+	found, err := kube.Discover(t.Context(), keyspace)
+	if hint.Of(err) == "" || found != nil || keyspace.asked > 101_000 {
+		t.Errorf("got %q, %v after %d requests; want an error that names a flag", found, err, keyspace.asked)
 	}
 }

@@ -24,14 +24,6 @@ func (k Key) GroupResource() string {
 	return GroupResource{Group: k.Group, Resource: k.Resource}.String()
 }
 
-// ObjectName is the namespace and the name of the object, "ns/name" or "name".
-func (k Key) ObjectName() string {
-	if k.Namespace == "" {
-		return k.Name
-	}
-	return k.Namespace + "/" + k.Name
-}
-
 // GroupResource names a resource in its API group.
 type GroupResource struct{ Group, Resource string }
 

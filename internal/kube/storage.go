@@ -2,7 +2,6 @@ package kube
 
 import (
 	"bytes"
-	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -60,9 +59,6 @@ type Storage struct {
 	// gave it. It is "" for KMS v1, which stores none.
 	Key string
 }
-
-// IsKMS reports whether the key is kept by a key management service.
-func (s Storage) IsKMS() bool { return strings.HasPrefix(s.Provider, "kms:") }
 
 // Classify tells how value is stored. It looks at the beginning of the value,
 // and for KMS v2 at the fields around the encrypted data.

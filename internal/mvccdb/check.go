@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -268,12 +269,7 @@ func laterIn(pg []byte, id uint64, last int64) (rev int64, found bool) {
 }
 
 func (c *checker) hasBucket(name string) bool {
-	for _, b := range c.report.Buckets {
-		if b.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.report.Buckets, func(b BucketInfo) bool { return b.Name == name })
 }
 
 // checkTrailer computes the SHA-256 of the database and compares it with what

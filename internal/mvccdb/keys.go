@@ -3,8 +3,8 @@ package mvccdb
 import "hash/maphash"
 
 // Keys maps the keys of users to numbers, in slots of 16 bytes of which up to
-// three quarters are taken: it keeps a hash of 96 random bits in place of each key. Two of a billion keys
-// fall together once in ten billion tries.
+// three quarters are taken: it keeps a hash of 96 random bits in place of each
+// key. Two of a billion keys fall together once in ten billion tries.
 type Keys struct {
 	seeds [2]maphash.Seed
 	slots []keySlot

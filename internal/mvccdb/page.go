@@ -53,8 +53,8 @@ func faultf(at int, format string, args ...any) *fault {
 // check tells what is wrong with the layout of a page. bbolt writes elements
 // and their data without gaps and pads the page with zeroes, so the whole
 // layout follows from the sizes, and anything else is damage. After a nil
-// result, the elements can be used without looking at bounds again.
-// end is where the data ends.
+// fault, the elements can be used without looking at bounds again, and end is
+// where their data ends.
 func (p *page) check(inline bool) (end int, f *fault) {
 	if p.flags != flagLeaf && (p.flags != flagBranch || inline) {
 		return 0, faultf(8, "page type %#x, want a branch or a leaf", p.flags)
@@ -74,7 +74,8 @@ func (p *page) check(inline bool) (end int, f *fault) {
 }
 
 // checkOverflow checks that a page has the number of overflow pages that its
-// content needs, which ends at end. bbolt gives a page that is filled to the last byte one more.
+// content needs, which ends at end. bbolt gives a page that is filled to the
+// last byte one more.
 func (p *page) checkOverflow(end, pageSize int) *fault {
 	need := (end+pageSize-1)/pageSize - 1
 	if spare := int(p.overflow) - need; spare == 0 || (spare == 1 && end%pageSize == 0) {

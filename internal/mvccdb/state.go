@@ -1,6 +1,7 @@
 package mvccdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -129,12 +130,7 @@ func (s *State) readMember(e Element) error {
 		return fmt.Errorf("member %x: %w", id, err)
 	}
 	s.Members = append(s.Members, Member{ID: id, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.Learner})
-	slices.SortFunc(s.Members, func(a, b Member) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return nil
 }
 

@@ -45,7 +45,7 @@ type Line struct {
 	Bound  time.Duration // after which the line counts as running on; 0 means 20 s
 }
 
-// L is the line that a shell would make of s: words in ” or "" keep spaces.
+// L is the line that a shell would make of s: words in single or double quotes keep spaces.
 func L(s string) Line { return Line{Args: split(s)} }
 
 // Lines is L for each text.
