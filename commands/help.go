@@ -14,7 +14,8 @@ import (
 // terminal's width, and those that many commands share are left to "options".
 func setHelp(a *app.App, root *cobra.Command) {
 	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d", a.Width)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", wrapped))
+	usage := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", wrapped)
+	root.SetUsageTemplate(strings.ReplaceAll(usage, "gt (len .Aliases) 0", "false")) // see keepAbbreviations
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		moveExamples(cmd)

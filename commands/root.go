@@ -96,6 +96,7 @@ func newRoot(a *app.App, line []string) *cobra.Command {
 	extend(root, "alarm", func(c *cobra.Command) { c.AddCommand(newAlarmRecoverCmd(a)) })
 	extend(root, "member", func(c *cobra.Command) { c.AddCommand(newMemberReplaceCmd(a)) })
 	extend(root, "defrag", func(c *cobra.Command) { utl.WithDataDir(a, c) })
+	keepAbbreviations(root)
 	markMutating(root)
 	setHelp(a, root)
 	completeLive(a, root)

@@ -2,8 +2,11 @@ package commands
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/internal/cli"
 )
@@ -28,6 +31,34 @@ func TestACommandBuiltAloneIsTheOneOfTheWholeTree(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What etcdctl understands, etcdkit understands alike. Its help command is one
+// of cobra's own.
+func TestUpstreamsAbbreviationsKeepTheirMeaning(t *testing.T) {
+	ours := Tree("etcdkit", &cli.Env{})
+	var check func(theirs *cobra.Command)
+	check = func(theirs *cobra.Command) {
+		path := strings.Fields(theirs.CommandPath())[1:]
+		for _, sub := range theirs.Commands() {
+			for n := 1; n <= len(sub.Name()); n++ {
+				words := append(slices.Clone(path), sub.Name()[:n])
+				want, _, err := sub.Root().Find(words)
+				if err != nil || want != sub {
+					continue
+				}
+				got, _, err := ours.Find(words)
+				if err != nil || strings.TrimPrefix(got.CommandPath(), "etcdkit") != strings.TrimPrefix(want.CommandPath(), "etcdctl") {
+					if strings.Join(words, " ") != "snapshot s" { // etcdutl's snapshot status
+						t.Errorf("%q: got %v, %v, want %q", words, got, err, want.CommandPath())
+					}
+				}
+			}
+			check(sub)
+		}
+	}
+	cobra.EnablePrefixMatching = true
+	check(Tree("etcdctl", &cli.Env{}))
 }
 
 // told returns what a command line prints.
