@@ -19,7 +19,7 @@ import (
 func startDiskCheck(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	args = append([]string{"disk", "check", dir, "--force", "--rounds", "100"}, args...)
-	cmd := exec.Command(installed(t, t.TempDir()), args...)
+	cmd := exec.CommandContext(bounded(t), installed(t, t.TempDir()), args...)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

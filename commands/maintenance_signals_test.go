@@ -78,7 +78,7 @@ func (r *interrupted) once(t *testing.T, args ...string) (code int, seen string)
 	t.Helper()
 	outside, inside := openTerminal(t)
 	defer outside.Close()
-	cmd := exec.Command(r.etcdkit, args...)
+	cmd := exec.CommandContext(bounded(t), r.etcdkit, args...)
 	cmd.Env = []string{"HOME=" + r.state, "XDG_STATE_HOME=" + r.state, "TERM=xterm"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inside, inside, inside
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -24,7 +24,7 @@ func TestE67MemberPromoteWaits(t *testing.T) {
 	etcdkit, state := installed(t, t.TempDir()), t.TempDir()
 	run := func(onLine func(string), args ...string) (code int, lines []string) {
 		t.Helper()
-		cmd := exec.Command(etcdkit, append(args, "--endpoints", servers.Members[0].Endpoint)...)
+		cmd := exec.CommandContext(bounded(t), etcdkit, append(args, "--endpoints", servers.Members[0].Endpoint)...)
 		cmd.Env = []string{"HOME=" + state, "XDG_STATE_HOME=" + state}
 		stderr, err := cmd.StderrPipe()
 		if err := errors.Join(err, cmd.Start()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/testing/process"
 )
 
 // The test binary is installed under each of its names, so that scripts go
@@ -30,7 +32,19 @@ func TestMain(m *testing.M) {
 	run := func() {
 		os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
 	}
-	testscript.Main(m, map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run})
+	programs := map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run}
+	if programs[filepath.Base(os.Args[0])] == nil {
+		process.HeedSignals()
+	}
+	testscript.Main(m, programs)
+}
+
+// bounded ends a process that a test would wait for for ever.
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // installed puts the test binary into dir under etcdkit's name, for tests that

@@ -52,7 +52,7 @@ func (s *session) watchFrom(script string) *exec.Cmd {
 	}
 	installed(s.t, dir)
 	var out lockedBuffer
-	cmd := exec.Command("sh", "-c", script)
+	cmd := exec.CommandContext(bounded(s.t), "sh", "-c", script)
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH"), "ETCDCTL_ENDPOINTS=" + s.endpoint}
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
@@ -110,7 +110,7 @@ func TestCommandsThatAreRunHaveTheirPipes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stderr bytes.Buffer
-		cmd := exec.Command(filepath.Join(dir, program), "lock", "l", "--", "sh", "-c", "yes | head -n 1")
+		cmd := exec.CommandContext(bounded(t), filepath.Join(dir, program), "lock", "l", "--", "sh", "-c", "yes | head -n 1")
 		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ETCDCTL_ENDPOINTS=" + s.endpoint}
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()

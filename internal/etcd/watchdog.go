@@ -2,25 +2,52 @@ package etcd
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
-// watchdog ends a context when nothing has happened for too long.
+// watchdog is a context that ends when nothing has happened for too long, as if
+// by a deadline: what asks for its error is told so, and not of a cancellation.
 type watchdog struct {
-	timer   *time.Timer
-	timeout time.Duration
-	cancel  context.CancelCauseFunc
+	context.Context // what it also ends with
+	timer           *time.Timer
+	timeout         time.Duration
+	leave           func() bool // ends the wait for the other context
+
+	once sync.Once
+	done chan struct{}
+	err  error // set before done is closed
 }
 
-// watch returns a context that ends, with context.DeadlineExceeded as its cause,
-// when the watchdog was not patted for timeout. Zero means that it never does.
+// watch returns a context that ends, with context.DeadlineExceeded, when the
+// watchdog was not patted for timeout. Zero means that it never does.
 func watch(ctx context.Context, timeout time.Duration) (context.Context, *watchdog) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	d := &watchdog{timeout: timeout, cancel: cancel}
+	d := &watchdog{Context: ctx, timeout: timeout, done: make(chan struct{})}
+	d.leave = context.AfterFunc(ctx, func() { d.end(ctx.Err()) })
 	if timeout > 0 {
-		d.timer = time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+		d.timer = time.AfterFunc(timeout, func() { d.end(context.DeadlineExceeded) })
 	}
-	return ctx, d
+	return d, d
+}
+
+func (d *watchdog) end(err error) {
+	d.once.Do(func() {
+		d.err = err
+		close(d.done)
+	})
+}
+
+// Done is part of context.Context.
+func (d *watchdog) Done() <-chan struct{} { return d.done }
+
+// Err is part of context.Context.
+func (d *watchdog) Err() error {
+	select {
+	case <-d.done:
+		return d.err
+	default:
+		return nil
+	}
 }
 
 // pat says that something has happened.
@@ -39,7 +66,8 @@ func (d *watchdog) pause() {
 
 func (d *watchdog) stop() {
 	d.pause()
-	d.cancel(context.Canceled)
+	d.leave()
+	d.end(context.Canceled)
 }
 
 // sleep waits without counting as something that happened.

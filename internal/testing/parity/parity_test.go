@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/etcdkit/etcdkit/internal/testing/parity"
+	"github.com/etcdkit/etcdkit/internal/testing/process"
 	"github.com/etcdkit/etcdkit/internal/testing/reference"
 )
 
@@ -26,7 +25,7 @@ var candidate string // handed from TestMain to the tests
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	heedSignals()
+	process.HeedSignals()
 	if candidate = os.Getenv(candidateVariable); candidate != "" {
 		return m.Run()
 	}
@@ -43,16 +42,6 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
-}
-
-// heedSignals makes sure that the programs, which inherit it, do not ignore the
-// signals that lines send: in the background of a script, SIGINT is ignored.
-func heedSignals() {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
-	}
 }
 
 // programs links the two sides' binaries to the names they go by.

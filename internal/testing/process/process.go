@@ -7,14 +7,27 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // wait bounds what a healthy machine does within seconds.
 const wait = 90 * time.Second
+
+// HeedSignals has the processes that are started from here on take the signals
+// that this one was told to ignore, by nohup(1) or in a script's background.
+// Tests that send them call it first.
+func HeedSignals() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // what is caught has its default effect in a new program
+		}
+	}
+}
 
 // Command describes the process to start.
 type Command struct {
