@@ -82,7 +82,9 @@ secrets history plain 3
 	if got := names(r, secrets.Plain, secrets.History); got != "team-a/plain-1 team-a/plain-2 team-a/plain-12" {
 		t.Errorf("in clear in history: %s", got)
 	}
-	t.Log(summary(r, secrets.Free))
+	if got := summary(r, secrets.Free); got != "secrets free encrypted aesgcm gcm-prod 3\n" {
+		t.Errorf("in free pages:\n%s", got)
+	}
 }
 
 func TestScanAgainstTheConfiguration(t *testing.T) {
@@ -90,5 +92,18 @@ func TestScanAgainstTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(summary(r, secrets.Places()...))
+	want := `configmaps live plain 2
+configmaps live stale secretbox sb-2026 1
+secrets live plain 11
+secrets live stale aescbc key1 9
+secrets live stale secretbox sb-2026 5
+secrets live current aesgcm gcm-prod 4
+secrets history plain 3
+secrets free current aesgcm gcm-prod 3
+widgets.example.com live plain 1
+widgets.example.com live stale secretbox sb-2026 1
+`
+	if got := summary(r, secrets.Places()...); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
 }
