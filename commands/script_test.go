@@ -5,11 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,10 +23,6 @@ import (
 // The test binary is installed under each of its names, so that scripts go
 // through the users' argv[0] dispatch.
 func TestMain(m *testing.M) {
-	// Run under nohup, the tests send hangups all the same.
-	if strings.HasSuffix(os.Args[0], ".test") && signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	}
 	run := func() {
 		os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
 	}
