@@ -125,6 +125,37 @@ func TestARestoreHoldsAFileAgainstItsManifest(t *testing.T) {
 	}
 }
 
+// A repository's own settings decrypt it in every command.
+func TestTheIdentityOfAConfiguredRepository(t *testing.T) {
+	c := etcdtest.Start(t, embedded.Options{})
+	if _, err := etcdtest.Client(t, c.Endpoints()...).Put(t.Context(), "/registry/secrets/ns/s", "k8s\x00\n\x0c\n\x02v1\x12\x06Secret"); err != nil {
+		t.Fatal(err)
+	}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	key, file, repo := filepath.Join(dir, "key.txt"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "repo")
+	settings := "repositories:\n  main:\n    url: '" + repo + "/'\n    encryptTo: [" + identity.Recipient().String() + "]\n    identity: '" + key + "'\n"
+	err = errors.Join(os.WriteFile(key, []byte(identity.String()+"\n"), 0o600), os.WriteFile(file, []byte(settings), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []struct{ args, want string }{
+		{"snapshot save @main", ".db.age"},
+		{"snapshot verify @main", ": ok, verified to decoded"},
+		{"snapshot verify @main --drill", ": ok, verified to restored"},
+		{"secrets scan @main", ""},
+		{"snapshot restore @main --data-dir " + filepath.Join(dir, "d"), "restored "},
+	} {
+		args := append([]string{"--config", file, "--endpoints", c.Endpoints()[0]}, strings.Fields(line.args)...)
+		if code, out, errs := kit(t, args...); code != 0 || !strings.Contains(out, line.want) {
+			t.Errorf("%s: exit code %d, want %q\n%s%s", line.args, code, line.want, out, errs)
+		}
+	}
+}
+
 // armourFile encrypts a file as age -a does.
 func armourFile(t *testing.T, from, to string, recipient age.Recipient) {
 	t.Helper()

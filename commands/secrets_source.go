@@ -177,11 +177,11 @@ func isEncoded(name string) bool {
 
 // scanBackup decodes a backup into a file that has no name, and scans that.
 func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.Options, source string) (r *secrets.Report, err error) {
-	ids, err := f.identities()
+	location, err := f.locate(a, source, "")
 	if err != nil {
 		return nil, err
 	}
-	location, err := f.locate(a, source, "")
+	ids, err := f.identities()
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,11 @@ needs one.`,
 }
 
 func runSnapshotVerify(ctx context.Context, a *app.App, f *verifyFlags, args []string) error {
+	// First, for the repository's own settings: its identity is one.
+	location, err := f.locate(a, args[0], "")
+	if err != nil {
+		return err
+	}
 	opts, err := f.options(a)
 	if err != nil {
 		return err
@@ -79,15 +84,15 @@ func runSnapshotVerify(ctx context.Context, a *app.App, f *verifyFlags, args []s
 		opts.Progress = meter.Update
 	}
 	defer meter.Done()
-	if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() && len(args) == 1 {
-		v, err := snapshot.VerifyFile(ctx, args[0], opts)
+	if info, err := os.Stat(location); err == nil && info.Mode().IsRegular() && len(args) == 1 {
+		v, err := snapshot.VerifyFile(ctx, location, opts)
 		if err != nil {
 			return err
 		}
 		meter.Done()
 		return reportVerified(a, []*snapshot.Verification{v})
 	}
-	repo, err := f.existing(ctx, a, args[0])
+	repo, err := f.existing(ctx, a, location)
 	if err != nil {
 		return err
 	}
