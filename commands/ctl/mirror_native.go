@@ -83,6 +83,9 @@ func runNativeMirror(ctx context.Context, t *tree, args []string, opts mirrorOpt
 		Timeout: t.Global.CommandTimeout, GiveUp: opts.native.giveUp, Note: t.Note,
 	}
 	resumes, err := m.Prepare(ctx)
+	if at, ok := errors.AsType[*mirror.DestinationError](err); ok && ctx.Err() == nil {
+		return aboutDestination(etcd.Diagnose(ctx, dest, at.Err))
+	}
 	if err != nil {
 		return mirrorError(err)
 	}
@@ -125,6 +128,16 @@ func mirrorError(err error) error {
 		return cli.Guard(hint.With(err, "give each mirror a checkpoint file of its own"))
 	}
 	return err
+}
+
+// aboutDestination keeps the words of err alone: a look at the source's
+// endpoints, which errors of connections get, could not tell what they mean.
+func aboutDestination(err error) error {
+	told := fmt.Errorf("destination: %s", err.Error()) //nolint:errorlint // not wrapped on purpose
+	if next := hint.Of(err); next != "" {
+		return hint.With(told, "%s", next)
+	}
+	return told
 }
 
 // guardMirror asks before keys are written over, where that is the whole

@@ -63,7 +63,7 @@ func (m *Mirror) Prepare(ctx context.Context) (resumes bool, err error) {
 	}
 	dest, _, err := m.identity(ctx, m.To)
 	if err != nil {
-		return false, fmt.Errorf("destination: %w", err)
+		return false, &DestinationError{err}
 	}
 	m.check = checkpoint{Schema: 1, Source: hexID(source), Destination: hexID(dest), Prefix: m.Prefix, DestPrefix: m.DestPrefix}
 	if m.Checkpoint == "" {
@@ -82,6 +82,12 @@ func (m *Mirror) Prepare(ctx context.Context) (resumes bool, err error) {
 	m.check.Revision = before.Revision
 	return true, nil
 }
+
+// DestinationError is a failure to reach the destination, not the source.
+type DestinationError struct{ Err error }
+
+func (e *DestinationError) Error() string { return "destination: " + e.Err.Error() }
+func (e *DestinationError) Unwrap() error { return e.Err }
 
 // identity returns a cluster's id and revision.
 func (m *Mirror) identity(ctx context.Context, client *clientv3.Client) (id uint64, rev int64, err error) {
