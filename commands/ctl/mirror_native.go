@@ -133,7 +133,7 @@ func mirrorError(err error) error {
 // aboutDestination keeps the words of err alone: a look at the source's
 // endpoints, which errors of connections get, could not tell what they mean.
 func aboutDestination(err error) error {
-	told := fmt.Errorf("destination: %s", err.Error()) //nolint:errorlint // not wrapped on purpose
+	told := fmt.Errorf("destination: %s", err.Error()) // not wrapped on purpose
 	if next := hint.Of(err); next != "" {
 		return hint.With(told, "%s", next)
 	}
