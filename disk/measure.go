@@ -34,9 +34,9 @@ const (
 	slot = 100 * time.Millisecond
 	// maxSlots bounds the series of a long round, whose slots are longer.
 	maxSlots = 600
-	// grace is how long an interrupted run waits for a sync that the disk has
-	// not answered yet.
-	grace = 10 * time.Second
+	// grace is how long an interrupted run waits for a disk that does not answer:
+	// for the sync that is under way, and for what was written to be removed.
+	grace = 20 * time.Second
 )
 
 // recorder keeps the times of one writer in one round.
@@ -150,12 +150,23 @@ func (r round) run(ctx context.Context, p pace) ([]*recorder, error) {
 	case <-done:
 		return recorders, joinEnd(groupErr, r.end)
 	case <-ctx.Done():
+		return nil, r.abandon(context.Cause(ctx), done, grace)
 	}
+}
+
+// abandon ends a round that was interrupted, once its writers are done. Where
+// that takes too long, what is left is swept by the next run.
+func (r round) abandon(cause error, done <-chan struct{}, patience time.Duration) error {
+	ended := make(chan error, 1)
+	go func() {
+		<-done
+		ended <- joinEnd(cause, r.end)
+	}()
 	select {
-	case <-done:
-		return nil, joinEnd(context.Cause(ctx), r.end)
-	case <-time.After(grace):
-		return nil, fmt.Errorf("%w; the disk has not answered a sync for %s", context.Cause(ctx), grace)
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("%w; the disk has not answered for %s", cause, patience)
 	}
 }
 

@@ -35,6 +35,31 @@ func TestAWriteThatFailsEndsTheRound(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedRoundDoesNotWaitForADiskThatHangs(t *testing.T) {
+	stop, over := errors.New("interrupted"), make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	hangs := func() error { <-over; return nil }
+	done := make(chan struct{})
+	close(done)
+	answers := func() error { return nil }
+	for name, tc := range map[string]struct {
+		end      func() error
+		done     chan struct{}
+		patience time.Duration
+		want     string
+	}{
+		"neither sync nor removal hangs": {answers, done, time.Minute, "interrupted"},
+		"in a sync":                      {answers, over, time.Millisecond, "interrupted; the disk has not answered for 1ms"},
+		"when files are removed":         {hangs, done, time.Millisecond, "interrupted; the disk has not answered for 1ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := (round{end: tc.end}).abandon(stop, tc.done, tc.patience); !errors.Is(err, stop) || err.Error() != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestARunningMeasurementIsNotSwept(t *testing.T) {
 	dir := t.TempDir()
 	s, err := newScratch(dir)
