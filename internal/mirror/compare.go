@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -33,7 +34,7 @@ func (m *Mirror) open(ctx context.Context, client *clientv3.Client, prefix strin
 		from, end = []byte{0}, []byte{0}
 	}
 	pairs := func(yield func(*mvccpb.KeyValue) bool) {
-		reader := etcd.Reader{Client: client, Timeout: max(m.Timeout, m.GiveUp)}
+		reader := etcd.Reader{Client: client, Timeout: m.patience()}
 		s.err = reader.Read(ctx, &pb.RangeRequest{Key: from, RangeEnd: end}, etcd.Sink{
 			Head: func(head *pb.RangeResponse) error {
 				s.rev = head.Header.Revision
@@ -88,7 +89,7 @@ func (m *Mirror) compare(ctx context.Context) error {
 			d, dMore = to.next()
 		}
 	}
-	if err := errors.Join(wrap("source", from.err), wrap("destination", to.err)); err != nil {
+	if err := errors.Join(m.told("source", from.err), m.told("destination", to.err)); err != nil {
 		return err
 	}
 	if err := writes.flush(ctx); err != nil {
@@ -101,9 +102,21 @@ func (m *Mirror) compare(ctx context.Context) error {
 	return m.reached(from.rev)
 }
 
-func wrap(what string, err error) error {
-	if err == nil {
+// patience is how long a read may hear nothing; 0 means for ever.
+func (m *Mirror) patience() time.Duration {
+	if m.GiveUp == 0 {
+		return 0
+	}
+	return max(m.Timeout, m.GiveUp)
+}
+
+// told says which cluster could not be read, and whether it was given up.
+func (m *Mirror) told(what string, err error) error {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w (%s): %w", what, ErrLost, m.patience(), err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

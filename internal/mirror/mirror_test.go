@@ -235,7 +235,21 @@ func TestE74AMirrorReconnectsOrEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	from.Members[0].Stop()
-	if err := m.Run(t.Context()); err == nil {
-		t.Error("a source that is gone is no error")
+	if err := m.Run(t.Context()); !errors.Is(err, mirror.ErrLost) {
+		t.Errorf("a source that is gone: %v, want that it was given up", err)
+	}
+
+	// Whoever never gives up hears of it, and waits.
+	p.change = func(m *mirror.Mirror) { m.Timeout, m.GiveUp = time.Second, 0 }
+	m = p.mirror()
+	if err := from.Members[0].Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	etcdtest.Until(t, "both clusters", func(ctx context.Context) bool { _, err := m.Prepare(ctx); return err == nil })
+	from.Members[0].Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := m.Run(ctx); errors.Is(err, mirror.ErrLost) || ctx.Err() == nil {
+		t.Errorf("ended with %v before its context", err)
 	}
 }
