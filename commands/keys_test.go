@@ -171,6 +171,36 @@ func TestE56TxnValuesHoldNewlines(t *testing.T) {
 	s.want(0, "SUCCESS\n\na\none\n\ntwo\n", "txn")
 }
 
+// etcd-io/etcd#10169, too: what no shell can spoil.
+func TestE56ATxnMayBeJSON(t *testing.T) {
+	s := newSession(t)
+	txn := func(code int, out, text string) {
+		t.Helper()
+		s.stdin = strings.NewReader(text)
+		s.want(code, out, "txn")
+	}
+	txn(0, "SUCCESS\n\nOK\n", `{"compare": [{"target": "MOD", "key": "YQ==", "modRevision": "0"}],
+		"success": [{"requestPut": {"key": "YQ==", "value": "b25lCnR3bw=="}}], "failure": [{"requestRange": {"key": "YQ=="}}]}`)
+	s.want(0, "one\ntwo", "get", "a", "--raw")
+	txn(0, "FAILURE\n\na\none\ntwo\n", `{"compare": [{"target": "VALUE", "key": "YQ==", "result": "NOT_EQUAL", "value": "b25lCnR3bw=="}],
+		"failure": [{"request_range": {"key": "YQ==", "range_end": "Yg=="}}]}`)
+	txn(0, "SUCCESS\n\n1\n", `{"success": [{"requestDeleteRange": {"key": "YQ=="}}]}`)
+	for name, text := range map[string]string{
+		"cut": `{"compare": [`, "an unknown field": `{"then": []}`, "not base64": `{"success": [{"requestPut": {"key": "?"}}]}`,
+		"nothing to compare with": `{"compare": [{"key": "YQ=="}]}`, "another target": `{"compare": [{"key": "YQ==", "target": "LEASE", "version": "1"}]}`,
+		"a list that is none": `{"success": [{}]}`,
+	} {
+		s.stdin = strings.NewReader(text)
+		if got := s.run("txn"); got.code != 2 || got.out != "" {
+			t.Errorf("%s: %+v, want exit code 2", name, got)
+		}
+	}
+	s.stdin = strings.NewReader(`{"success": [{"requestDeleteRange": {"key": "AA==", "rangeEnd": "AA=="}}]}`)
+	if got := s.run("txn"); got.code != 5 {
+		t.Errorf("deleting all there is: %+v, want a refusal", got)
+	}
+}
+
 // etcd-io/etcd#19261
 func TestE57AnUnknownLeaseIsAnError(t *testing.T) {
 	s := newSession(t)

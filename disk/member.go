@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -146,7 +148,11 @@ func (m *member) putAll(ctx context.Context, opts Options) error {
 		g.Go(func() error {
 			for n := 0; left.Add(-1) >= 0; n++ {
 				key := fmt.Sprintf("client/%d/%d", i, n%clientKeys)
-				if _, err := m.client.Put(ctx, key, string(next())); err != nil {
+				_, err := m.client.Put(ctx, key, string(next()))
+				if isLate(err) {
+					continue // a very slow disk, and this is how slow
+				}
+				if err != nil {
 					return m.because(ctx, fmt.Errorf("put: %w", err))
 				}
 				m.bytes.Add(int64(opts.Block))
@@ -159,6 +165,14 @@ func (m *member) putAll(ctx context.Context, opts Options) error {
 	}
 	close(m.written)
 	return nil
+}
+
+// isLate reports whether a member could not answer in time, or lost its
+// leadership over that.
+func isLate(err error) bool {
+	return slices.ContainsFunc([]error{
+		rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrLeaderChanged, rpctypes.ErrNoLeader, rpctypes.ErrTooManyRequests,
+	}, func(late error) bool { return errors.Is(err, late) })
 }
 
 // nextSync waits until the member has synced its log once more.

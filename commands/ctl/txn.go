@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/output"
 )
@@ -52,6 +54,10 @@ arguments and flags; what is in quotes may hold spaces and newlines.
 
   END
 
+It may also be JSON, as etcd's gateway takes it: {"compare":[{"key":"YQ==", "target":
+"MOD", "modRevision":"0"}], "success":[{"requestPut":{"key":"YQ==", "value":"MQ=="}}]},
+with "failure" beside, and keys and values in base64.
+
 The first line says which list was applied: SUCCESS or FAILURE.
 
 Exit codes: 0 applied, whichever list it was; 1 failed; 2 not a transaction;
@@ -79,39 +85,54 @@ func runTxn(ctx context.Context, t *tree, args []string, interactive bool) error
 		return err
 	}
 	defer client.Close()
-	prompt := func(text string) {
-		if interactive {
-			fmt.Fprintln(t.Out, text)
-		}
-	}
-	parser := &txnParser{t: t, in: bufio.NewReader(t.Input())}
-	prompt("compares:")
-	compares, err := parser.compares()
-	if err != nil {
-		return err
-	}
-	prompt("success requests (get, put, del):")
-	success, err := parser.ops(ctx)
-	if err != nil {
-		return err
-	}
-	prompt("failure requests (get, put, del):")
-	failure, err := parser.ops(ctx)
+	tx, err := t.readTxn(ctx, interactive)
 	if err != nil {
 		return err
 	}
 	if !t.upstream() {
-		if err := t.guard(ctx, client, true, append(success, failure...)...); err != nil {
+		if err := t.guard(ctx, client, true, slices.Concat(tx.success, tx.failure)...); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := t.nativeTimeout(ctx)
 	defer cancel()
-	resp, err := client.Txn(ctx).If(compares...).Then(success...).Else(failure...).Commit()
+	resp, err := client.Txn(ctx).If(tx.compares...).Then(tx.success...).Else(tx.failure...).Commit()
 	if err != nil {
 		return err
 	}
 	return t.print(t.txnResult((*pb.TxnResponse)(resp)))
+}
+
+// transaction is what standard input asks for.
+type transaction struct {
+	compares         []clientv3.Cmp
+	success, failure []clientv3.Op
+}
+
+func (t *tree) readTxn(ctx context.Context, interactive bool) (tx transaction, err error) {
+	prompt := func(text string) {
+		if interactive {
+			fmt.Fprintln(t.Out, text)
+		}
+	}
+	in := bufio.NewReader(t.Input())
+	if !t.upstream() && !interactive {
+		if first, err := in.Peek(1); err == nil && first[0] == '{' { // no condition begins so
+			return readTxnJSON(in)
+		}
+	}
+	parser := &txnParser{t: t, in: in}
+	prompt("compares:")
+	if tx.compares, err = parser.compares(); err != nil {
+		return tx, err
+	}
+	prompt("success requests (get, put, del):")
+	if tx.success, err = parser.ops(ctx); err != nil {
+		return tx, err
+	}
+	prompt("failure requests (get, put, del):")
+	tx.failure, err = parser.ops(ctx)
+	return tx, err
 }
 
 func (t *tree) txnResult(r *pb.TxnResponse) result {

@@ -18,10 +18,9 @@ type Getter interface {
 }
 
 const (
-	maxDepth    = 4   // parts of a prefix that is looked for
-	maxSiblings = 256 // prefixes looked at on one level
+	maxDepth = 4 // parts of a prefix that is looked for
 	// maxLooks bounds the keys asked for in all: each level of a keyspace that is
-	// not Kubernetes' may have as many prefixes. It is half a minute's work.
+	// not Kubernetes' may have very many prefixes. It is half a minute's work.
 	maxLooks = 100_000
 )
 
@@ -99,7 +98,7 @@ func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
 	}
 	from := dir + "/"
 	end := clientv3.GetPrefixRangeEnd(from)
-	for range maxSiblings {
+	for {
 		if d.looks++; d.looks > maxLooks {
 			// Whatever comes behind would silently count as not there.
 			return hint.With(errors.New("look for Kubernetes' keys: the keyspace has too many prefixes"), "name Kubernetes' with --etcd-prefix")
@@ -128,7 +127,6 @@ func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
 		}
 		from = below + "0" // the first key that does not begin with below + "/"
 	}
-	return nil
 }
 
 // firstPart cuts a key at its first slash; deeper is false where there is none.

@@ -55,6 +55,28 @@ func (e *endless) Get(_ context.Context, key string, _ ...clientv3.OpOption) (*c
 	return &clientv3.GetResponse{Kvs: []*mvccpb.KeyValue{{Key: fmt.Appendf(nil, "%s%09d/x", dir, e.asked)}}}, nil
 }
 
+func TestDiscoverFindsAControlPlaneBehindManyOthers(t *testing.T) {
+	client := etcdtest.Client(t, etcdtest.Start(t, embedded.Options{}).Endpoints()...)
+	for n := 0; n < 500; {
+		var puts []clientv3.Op
+		for range 100 {
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("/hosted/%03d/other", n), ""))
+			n++
+		}
+		if _, err := client.Txn(t.Context()).Then(puts...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"/hosted/last/pods/a/b", "/hosted/last/secrets/a/b"} {
+		if _, err := client.Put(t.Context(), key, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := kube.Discover(t.Context(), client); err != nil || !slices.Equal(got, []string{"/hosted/last"}) {
+		t.Errorf("got %q, %v; want the one behind 500 others", got, err)
+	}
+}
+
 func TestDiscoveryOfAnEndlessKeyspaceEnds(t *testing.T) {
 	keyspace := &endless{}
 	found, err := kube.Discover(t.Context(), keyspace)
