@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -66,6 +67,10 @@ func beginMember(ctx context.Context, opts Options, _ Filesystem) (_ round, err 
 		syncs: make(chan time.Duration, 1024), over: make(chan struct{}), written: make(chan struct{}), commits: newHistogram(),
 	}
 	stopObserving := embedded.Observe(m.synced, m.committed)
+	// Clients are programs of their own: what they take of the processors, they
+	// take from the kernel, and not from the member's share of this program.
+	processors := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(2 * processors)
 	ctx, stop := context.WithCancel(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	end := func() error {
@@ -73,6 +78,7 @@ func beginMember(ctx context.Context, opts Options, _ Filesystem) (_ round, err 
 		close(m.over)
 		err := errors.Join(ignoreCancel(g.Wait()), m.stop())
 		stopObserving()
+		runtime.GOMAXPROCS(processors)
 		return errors.Join(err, s.remove())
 	}
 	if err := m.start(ctx, s.dir); err != nil {
