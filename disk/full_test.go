@@ -39,7 +39,9 @@ func mounted(t *testing.T, megabytes int64, mkfs string, options ...string) stri
 		t.Skipf("SKIPPED, no loop device can be mounted here: %s", out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+		// Lazily, for an etcd that has failed in this process may keep files open
+		// until the process ends.
+		if out, err := exec.Command("umount", "--lazy", dir).CombinedOutput(); err != nil {
 			t.Errorf("umount: %v\n%s", err, out)
 		}
 	})
