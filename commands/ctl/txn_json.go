@@ -50,42 +50,28 @@ func compareOf(c *pb.Compare) (clientv3.Cmp, error) {
 		return clientv3.Cmp{}, errors.New("no key, or no known result")
 	}
 	var cmp clientv3.Cmp
+	var target pb.Compare_CompareTarget // that fits what it is compared with
 	switch want := c.GetTargetUnion().(type) {
 	case *pb.Compare_Version:
-		cmp = clientv3.Compare(clientv3.Version(key), sign, want.Version)
+		cmp, target = clientv3.Compare(clientv3.Version(key), sign, want.Version), pb.Compare_VERSION
 	case *pb.Compare_CreateRevision:
-		cmp = clientv3.Compare(clientv3.CreateRevision(key), sign, want.CreateRevision)
+		cmp, target = clientv3.Compare(clientv3.CreateRevision(key), sign, want.CreateRevision), pb.Compare_CREATE
 	case *pb.Compare_ModRevision:
-		cmp = clientv3.Compare(clientv3.ModRevision(key), sign, want.ModRevision)
+		cmp, target = clientv3.Compare(clientv3.ModRevision(key), sign, want.ModRevision), pb.Compare_MOD
 	case *pb.Compare_Value:
-		cmp = clientv3.Compare(clientv3.Value(key), sign, string(want.Value))
+		cmp, target = clientv3.Compare(clientv3.Value(key), sign, string(want.Value)), pb.Compare_VALUE
 	case *pb.Compare_Lease:
-		cmp = clientv3.Compare(clientv3.LeaseValue(key), sign, want.Lease)
+		cmp, target = clientv3.Compare(clientv3.LeaseValue(key), sign, want.Lease), pb.Compare_LEASE
 	default:
 		return cmp, errors.New("nothing to compare with: it needs version, createRevision, modRevision, value or lease")
 	}
-	if got := c.GetTarget(); got != targetOf(c) {
-		return cmp, fmt.Errorf("target %s does not fit what it is compared with", got)
+	if c.GetTarget() != target {
+		return cmp, fmt.Errorf("target %s does not fit what it is compared with", c.GetTarget())
 	}
 	if end := c.GetRangeEnd(); len(end) > 0 {
 		cmp = cmp.WithRange(string(end))
 	}
 	return cmp, nil
-}
-
-// targetOf is the target that fits what c compares with.
-func targetOf(c *pb.Compare) pb.Compare_CompareTarget {
-	switch c.GetTargetUnion().(type) {
-	case *pb.Compare_CreateRevision:
-		return pb.Compare_CREATE
-	case *pb.Compare_ModRevision:
-		return pb.Compare_MOD
-	case *pb.Compare_Value:
-		return pb.Compare_VALUE
-	case *pb.Compare_Lease:
-		return pb.Compare_LEASE
-	}
-	return pb.Compare_VERSION
 }
 
 func opsOf(list string, requests []*pb.RequestOp) ([]clientv3.Op, error) {

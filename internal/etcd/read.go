@@ -151,11 +151,9 @@ func (r *reading) head(ctx context.Context) error {
 	if r.req.Limit > 0 {
 		req.Limit = min(req.Limit, r.req.Limit)
 	}
-	bounded, cancel := r.dog.request(ctx)
-	defer cancel()
-	resp, err := r.kv.Range(bounded, req, grpc.WaitForReady(true), r.atMost(math.MaxInt32))
+	resp, err := r.kv.Range(ctx, req, grpc.WaitForReady(true), r.atMost(math.MaxInt32))
 	if err != nil {
-		return clientv3.ContextError(bounded, err)
+		return err
 	}
 	r.dog.pat()
 	r.left = resp.Count

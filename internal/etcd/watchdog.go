@@ -64,17 +64,6 @@ func (d *watchdog) pause() {
 	}
 }
 
-// request returns a context for one request that has a deadline in the place of
-// the clock, which stands still until the next pat: the server learns of a
-// deadline, and the client library's log names it, as upstream's does.
-func (d *watchdog) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.timer == nil {
-		return context.WithCancel(ctx)
-	}
-	d.pause()
-	return context.WithTimeout(ctx, d.timeout)
-}
-
 func (d *watchdog) stop() {
 	d.pause()
 	d.leave()
