@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// E61, etcd-io/etcd#6405: a password on the command line can be read from the
+// etcd-io/etcd#6405: a password on the command line can be read from the
 // process list by every user of the machine.
 func TestE61ProcessListShowsNoPassword(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

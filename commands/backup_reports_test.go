@@ -15,7 +15,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
-// E05, etcd-io/etcd#16242: - is a pipe, and no terminal.
+// etcd-io/etcd#16242: - is a pipe, and no terminal.
 func TestE05ASnapshotGoesToAPipeAndToNoTerminal(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	t.Chdir(t.TempDir())
@@ -38,7 +38,7 @@ func TestE05ASnapshotGoesToAPipeAndToNoTerminal(t *testing.T) {
 	}
 }
 
-// E101, rancher/rke2#3110: nobody notices backups that fail for weeks.
+// rancher/rke2#3110: nobody notices backups that fail for weeks.
 func TestE101FailingBackupsAreNoticed(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
-// E77, etcd-io/etcd#9326: each run of upstream's check makes the database of a
+// etcd-io/etcd#9326: each run of upstream's check makes the database of a
 // live cluster larger, for good.
 func TestE77CheckLeavesNothingBehind(t *testing.T) {
 	c := etcdtest.Start(t, embedded.Options{Members: 3})

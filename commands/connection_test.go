@@ -27,7 +27,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// E59, etcd-io/etcd#9619, #10087, #14324: upstream ends each of these in
+// etcd-io/etcd#9619, #10087, #14324: upstream ends each of these in
 // "context deadline exceeded" after its timeout, which is long here on purpose:
 // a diagnosis that waited for it would fail the test.
 func TestE59TLSMistakesAreNamed(t *testing.T) {
@@ -108,7 +108,7 @@ func TestARangeWaitsForAConnection(t *testing.T) {
 	}
 }
 
-// E60, etcd-io/etcd PR #13138: the client library's warnings clutter standard
+// etcd-io/etcd PR #13138: the client library's warnings clutter standard
 // error, in JSON.
 func TestE60RetriesAreNotLogged(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
-// E67, etcd-io/etcd#15107: a learner is promoted by one command, which waits
+// etcd-io/etcd#15107: a learner is promoted by one command, which waits
 // until it has been started and has the leader's data, says how far it is, and
 // gives up at its deadline.
 func TestE67MemberPromoteWaits(t *testing.T) {

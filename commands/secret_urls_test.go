@@ -45,7 +45,7 @@ func ways(t *testing.T, url string) map[string]string {
 	return map[string]string{"itself": url, "a variable": "env:SECRET_URL", "a file": "file:" + file}
 }
 
-// E100, rke2#1698: secrets of a backup in arguments and logs.
+// rancher/rke2#1698: secrets of a backup in arguments and logs.
 func TestE100TheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")

@@ -111,7 +111,7 @@ func TestFlag(t *testing.T) {
 	}
 }
 
-// TestNoFioNeeded replays replicatedhq/kURL#4878 (E79): nothing but the
+// TestNoFioNeeded replays replicatedhq/kURL#4878: nothing but the
 // package itself is needed, and nothing stays.
 func TestNoFioNeeded(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(t.TempDir(), "empty"))

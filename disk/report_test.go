@@ -50,7 +50,7 @@ func sample(t testing.TB) *Report {
 }
 
 // TestFioReadersReadUs asks for what jq lines and dashboards ask fio for, with
-// fio's names and units (E80, openshift/assisted-installer-agent#119).
+// fio's names and units (openshift/assisted-installer-agent#119).
 func TestFioReadersReadUs(t *testing.T) {
 	var b bytes.Buffer
 	r := sample(t)

@@ -110,7 +110,7 @@ func TestTheLeastElectionTimeoutSurvivesTheSlowestSync(t *testing.T) {
 	}
 }
 
-// TestOneHiccupIsNotAVerdict replays replicatedhq/troubleshoot#1215 (E78): a
+// TestOneHiccupIsNotAVerdict replays replicatedhq/troubleshoot#1215: a
 // burst of slow syncs in one round of several.
 func TestOneHiccupIsNotAVerdict(t *testing.T) {
 	rounds := []Round{

@@ -62,14 +62,14 @@ func TestJudge(t *testing.T) {
 			change: func(f *Facts) { down(&f.Members[1]); down(&f.Members[2]) },
 			want:   Degraded, checks: []Kind{KindReach, KindReach, KindQuorum},
 		},
-		"nothing passes where nothing answered (E47)": {
+		"nothing passes where nothing answered (vmware/etcd-diagnosis#11)": {
 			change: func(f *Facts) {
 				f.Members = []Member{{Endpoint: "http://x:2379", Error: "refused"}}
 				f.Cluster = Cluster{}
 			},
 			want: Unknown, checks: []Kind{KindReach, KindReach},
 		},
-		"an armed NOSPACE is unhealthy though reads are served (E43)": {
+		"an armed NOSPACE is unhealthy though reads are served (etcd-io/etcd#16337)": {
 			change: func(f *Facts) { f.Members[2].Status.Alarms = []Alarm{{"NOSPACE", 2}} },
 			want:   Unhealthy, checks: []Kind{KindAlarms},
 		},
@@ -93,7 +93,7 @@ func TestJudge(t *testing.T) {
 			},
 			opts: Options{NoSpace: true}, want: Healthy, checks: []Kind{KindAlarms},
 		},
-		"a quota nobody tells is required evidence (E42)": {
+		"a quota nobody tells is required evidence (etcd-io/etcd#17872)": {
 			change: func(f *Facts) { f.Members[1].Status.QuotaBytes = 0 },
 			want:   Unknown, checks: []Kind{KindQuota},
 		},

@@ -23,7 +23,7 @@ func TestPlanDefrag(t *testing.T) {
 		want   string // "action member" in order
 		err    error
 	}{
-		"followers first, the leader last and after it handed on (E34)": {
+		"followers first, the leader last and after it handed on (etcd-io/etcd#15477)": {
 			want: "defrag b, defrag c, move-leader a, defrag a",
 		},
 		"members that are not worth it are skipped": {
@@ -99,7 +99,7 @@ func TestPlanDefrag(t *testing.T) {
 			want:   "skip a, skip b, skip c",
 		},
 		"free space of a name that no member has is an error": {opts: DefragOptions{MustExist: []string{"x"}}, err: ErrNoMember},
-		"a disk too small for the copy is refused (E40)": {
+		"a disk too small for the copy is refused (etcd-io/etcd#15001)": {
 			opts: DefragOptions{DiskFree: map[string]int64{"b": 99 << 20, "c": 100 << 20}},
 			want: "defrag b, defrag c, move-leader a, defrag a", err: ErrRefused,
 		},
@@ -174,9 +174,9 @@ func TestVoting(t *testing.T) {
 		"five bear two":                {Voting{5, 5}, 3, 2, true},
 		"three with one dead":          {Voting{3, 2}, 2, 0, true},
 		"three with two dead":          {Voting{3, 1}, 2, 0, false},
-		"one and a second voter that has not started (E68)":     {Voting{1, 1}.With(false), 2, 0, false},
-		"removing the dead one of three":                        {Voting{3, 2}.Without(false), 2, 0, true},
-		"removing a living one of three with one dead stops it": {Voting{3, 2}.Without(true), 2, 0, false},
+		"one and a second voter that has not started (etcd-io/etcd#11633)": {Voting{1, 1}.With(false), 2, 0, false},
+		"removing the dead one of three":                                   {Voting{3, 2}.Without(false), 2, 0, true},
+		"removing a living one of three with one dead stops it":            {Voting{3, 2}.Without(true), 2, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := tc.voting

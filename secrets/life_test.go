@@ -152,7 +152,7 @@ func (c *cluster) want(step, live, dir string) {
 	}
 }
 
-// canonical/microk8s#2532 (E104): what was in clear stays in older revisions
+// canonical/microk8s#2532: what was in clear stays in older revisions
 // after the rewrite, then in free pages and the log.
 func TestWhatWasInClearLivesOn(t *testing.T) {
 	c := newCluster(t)

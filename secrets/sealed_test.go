@@ -139,7 +139,7 @@ func TestDecryptCheckNamesWhatDoesNotOpen(t *testing.T) {
 	}
 }
 
-// kubernetes/kubernetes#98877 and kubernetes-sigs/kind#3726 (E102):
+// kubernetes/kubernetes#98877 and kubernetes-sigs/kind#3726:
 // encryption is set up, but identity comes first, or old objects were not
 // rewritten.
 func TestPlainStaysThoughEncryptionIsSetUp(t *testing.T) {
@@ -170,7 +170,7 @@ func TestPlainStaysThoughEncryptionIsSetUp(t *testing.T) {
 	}
 }
 
-// kubernetes/enhancements#3486 and kubernetes/kubernetes#111922 (E105): which
+// kubernetes/enhancements#3486 and kubernetes/kubernetes#111922: which
 // keys are still in use, before one is removed?
 func TestKeysInUseAreListed(t *testing.T) {
 	r, err := secrets.ScanFile(t.Context(), mixed(t), secrets.Options{Config: sealedConfig(t, false)})
@@ -191,7 +191,7 @@ func TestKeysInUseAreListed(t *testing.T) {
 	}
 }
 
-// aquasecurity/kube-hunter#46 and lfn-cnti/testsuite#1971 (E106): what the
+// aquasecurity/kube-hunter#46 and lfn-cnti/testsuite#1971: what the
 // flags say does not matter, the bytes do.
 func TestABadKeyNameIsNotTakenForEncryption(t *testing.T) {
 	c := newCluster(t)

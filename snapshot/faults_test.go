@@ -41,16 +41,16 @@ func faults() []fault {
 	part := func(n int) string { return fmt.Sprintf("partNumber=%d&", n) }
 	all := []fault{
 		{name: "nothing", saved: true},
-		{name: "E08 etcd: connection cut at 1 %", etcd: cut(1), is: snapshot.ErrNoMember},
-		{name: "E08 etcd: connection cut at 50 %", quick: true, etcd: cut(50), is: snapshot.ErrNoMember},
-		{name: "E08 etcd: connection cut at 99 %", etcd: cut(99), is: snapshot.ErrNoMember},
+		{name: "etcd: connection cut at 1 % (gardener/etcd-backup-restore#45)", etcd: cut(1), is: snapshot.ErrNoMember},
+		{name: "etcd: connection cut at 50 % (gardener/etcd-backup-restore#45)", quick: true, etcd: cut(50), is: snapshot.ErrNoMember},
+		{name: "etcd: connection cut at 99 % (gardener/etcd-backup-restore#45)", etcd: cut(99), is: snapshot.ErrNoMember},
 		{name: "etcd: connection cut at 50 %, a second member there", etcd: cut(50), second: true, saved: true},
-		{name: "E01 etcd: stalls at 50 %", stalls: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, is: snapshot.ErrStalled},
-		{name: "E02 etcd: stalls, a second member there", stalls: true, quick: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, second: true, saved: true},
-		{name: "E12 etcd: slow link, longer than the stall timeout", stalls: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{Rate: faultSize / 6}}, saved: true},
+		{name: "etcd: stalls at 50 % (etcd-io/etcd#10298)", stalls: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, is: snapshot.ErrStalled},
+		{name: "etcd: stalls, a second member there (siderolabs/talos#14212)", stalls: true, quick: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: faultSize / 2}}, second: true, saved: true},
+		{name: "etcd: slow link, longer than the stall timeout (rancher/rancher#19496)", stalls: true, etcd: faultproxy.Faults{ToClient: faultproxy.Flow{Rate: faultSize / 6}}, saved: true},
 		{name: "etcd: refuses connections", etcd: faultproxy.Faults{Refuse: true}, is: snapshot.ErrNoMember},
 		{name: "etcd: never answers", stalls: true, etcd: faultproxy.Faults{Swallow: true}, is: snapshot.ErrNoMember},
-		{name: "E09 etcd: trailer cut from the stream", quick: true, change: func(b [][]byte) [][]byte { return b[:len(b)-1] }, is: snapshot.ErrIncomplete},
+		{name: "etcd: trailer cut from the stream (gardener/etcd-backup-restore#749)", quick: true, change: func(b [][]byte) [][]byte { return b[:len(b)-1] }, is: snapshot.ErrIncomplete},
 		{name: "etcd: stream ends early, cleanly", change: func(b [][]byte) [][]byte { return b[:len(b)/2] }, is: snapshot.ErrIncomplete},
 		{name: "etcd: a bit flipped", change: func(b [][]byte) [][]byte { b[len(b)/2][5] ^= 1; return b }, is: snapshot.ErrIncomplete},
 		{name: "S3: 500 and 503 for a while", s3: []faultproxy.Rule{{Status: 500, Times: 3}, {Skip: 2, Status: 503, Times: 3}}, retryFor: patient, saved: true},
@@ -58,8 +58,8 @@ func faults() []fault {
 		{name: "S3: 503 forever", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: anyPart, Status: 503}}},
 		{name: "S3: part stalls once", stalls: true, s3: []faultproxy.Rule{{Method: http.MethodPut, Path: part(2), Stall: true, Times: 1}}, retryFor: patient, saved: true},
 		{name: "S3: part stalls forever", stalls: true, s3: []faultproxy.Rule{{Method: http.MethodPut, Path: part(2), Stall: true}}, is: store.ErrUnreachable},
-		{name: "E93 S3: slow answers", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: anyPart, Delay: 700 * time.Millisecond}}, saved: true},
-		{name: "E90 S3: no right to write", s3: []faultproxy.Rule{{Method: http.MethodPut, Status: 403}, {Method: http.MethodPost, Status: 403}}, is: store.ErrDenied},
+		{name: "S3: slow answers (k3s-io/k3s#4205)", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: anyPart, Delay: 700 * time.Millisecond}}, saved: true},
+		{name: "S3: no right to write (rancher/rke2#10687)", s3: []faultproxy.Rule{{Method: http.MethodPut, Status: 403}, {Method: http.MethodPost, Status: 403}}, is: store.ErrDenied},
 		{name: "S3: joining fails forever", s3: []faultproxy.Rule{{Method: http.MethodPost, Path: "uploadId=", Status: 500}}},
 		{name: "S3: the answer to joining is lost", quick: true, s3: []faultproxy.Rule{{Method: http.MethodPost, Path: "uploadId=", CutBody: faultproxy.AtOnce, Times: 1}}, retryFor: patient, saved: true},
 		{name: "S3: the manifest is refused", s3: []faultproxy.Rule{{Method: http.MethodPut, Path: ".json", Status: 403}}, is: store.ErrDenied},
@@ -134,7 +134,7 @@ func (f fault) strike(t *testing.T, w *world) (outcome, told string) {
 		t.Errorf("got %v, want %v", err, f.is)
 	}
 	text := fmt.Sprint(err)
-	if strings.Contains(text, w.server.SecretKey) || strings.Contains(text, w.server.AccessKey) { // E100
+	if strings.Contains(text, w.server.SecretKey) || strings.Contains(text, w.server.AccessKey) { // rancher/rke2#1698
 		t.Error("the error shows a key")
 	}
 	return "failed", strings.ReplaceAll(text, "\n", "; ")

@@ -176,7 +176,7 @@ func (w *world) killAtManifest(ctx context.Context, p *os.Process) {
 }
 
 // TestKilledRuns kills runs at named points and sees that nothing is lost,
-// nothing false is there, and the next run leaves nothing behind. E99,
+// nothing false is there, and the next run leaves nothing behind. minio/minio-go#737,
 // minio/minio#21456: parts of interrupted uploads go too.
 func TestKilledRuns(t *testing.T) {
 	members := bigCluster(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
-// E01, etcd-io/etcd#10298: a stalled save ends, and leaves no file.
+// etcd-io/etcd#10298: a stalled save ends, and leaves no file.
 func TestE01AStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 	c := cluster(t, 1, 200)
 	proxy := faultproxy.NewTCP(t, c.Endpoints()[0])
@@ -39,7 +39,7 @@ func TestE01AStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// E02, siderolabs/talos#14212: a stream of which nothing ever comes ends, with
+// siderolabs/talos#14212: a stream of which nothing ever comes ends, with
 // how many bytes came, and the next member is tried.
 func TestE02AStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
 	c := cluster(t, 1, 200)
@@ -64,7 +64,7 @@ func TestE02AStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
 	}
 }
 
-// E05, etcd-io/etcd#16242: nothing is renamed over what is no regular file.
+// etcd-io/etcd#16242: nothing is renamed over what is no regular file.
 func TestE05ADeviceIsNeverReplaced(t *testing.T) {
 	c := cluster(t, 1, 1)
 	target := filepath.Join(t.TempDir(), "device")
@@ -79,7 +79,7 @@ func TestE05ADeviceIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// E11, rancher/rancher#30662: nothing is staged unless told, and what was
+// rancher/rancher#30662: nothing is staged unless told, and what was
 // staged is gone.
 func TestE11StagingLeavesNoFile(t *testing.T) {
 	c := cluster(t, 1, 10)
@@ -104,7 +104,7 @@ func TestE11StagingLeavesNoFile(t *testing.T) {
 	}
 }
 
-// E81, minio/minio-go#989: an upload of unknown size takes no large buffers.
+// minio/minio-go#989: an upload of unknown size takes no large buffers.
 func TestE81ASmallUploadOfUnknownSizeTakesLittleMemory(t *testing.T) {
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
@@ -127,7 +127,7 @@ func TestE81ASmallUploadOfUnknownSizeTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// E90, rancher/rke2#10687: without the right to delete, uploads work and
+// rancher/rke2#10687: without the right to delete, uploads work and
 // pruning silently never did.
 func TestE90AMissingRightToDeleteIsNamed(t *testing.T) {
 	c := cluster(t, 1, 3)
@@ -248,7 +248,7 @@ func TestUnchangedClustersLeaveARecordThatAgeCounts(t *testing.T) {
 	}
 }
 
-// E99, minio/minio-go#737, minio/minio#21456: parts of interrupted uploads cost
+// minio/minio-go#737, minio/minio#21456: parts of interrupted uploads cost
 // money. A signal leaves none; TestKilledRuns has those that a SIGKILL left.
 func TestE99ACancelledSaveLeavesNothing(t *testing.T) {
 	c := bigCluster(t)

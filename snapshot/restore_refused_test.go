@@ -24,23 +24,23 @@ func TestWhatCannotBeRestoredLeavesNothingBehind(t *testing.T) {
 		opts   func(*snapshot.RestoreOptions)
 		want   string
 	}{
-		"nothing":       {bytes: func() []byte { return nil }, want: "the file is empty"},
-		"a text file":   {bytes: func() []byte { return []byte("not a database\n") }, want: "it looks like a text file"},
-		"a zstd file":   {bytes: func() []byte { return append([]byte("\x28\xb5\x2f\xfd"), make([]byte, 600)...) }, want: "zstd"},
-		"a lost end":    {bytes: func() []byte { return good[:len(good)-20000] }, want: "no SHA-256 at its end"},
-		"E09: no hash":  {bytes: func() []byte { return good[:len(good)-32] }, want: "no SHA-256 at its end"},
+		"nothing":     {bytes: func() []byte { return nil }, want: "the file is empty"},
+		"a text file": {bytes: func() []byte { return []byte("not a database\n") }, want: "it looks like a text file"},
+		"a zstd file": {bytes: func() []byte { return append([]byte("\x28\xb5\x2f\xfd"), make([]byte, 600)...) }, want: "zstd"},
+		"a lost end":  {bytes: func() []byte { return good[:len(good)-20000] }, want: "no SHA-256 at its end"},
+		"no hash (gardener/etcd-backup-restore#749)": {bytes: func() []byte { return good[:len(good)-32] }, want: "no SHA-256 at its end"},
 		"a changed bit": {bytes: func() []byte { return flip(good, 100_000) }, want: "it was changed or damaged"},
-		"E20: a damaged file without its hash check": {
+		"a damaged file without its hash check (etcd-io/etcd#16052)": {
 			bytes: func() []byte { return good[:9000] },
 			opts:  func(o *snapshot.RestoreOptions) { o.SkipHashCheck = true },
 			want:  "the file is truncated: 9000 bytes, and the database needs 307200",
 		},
-		"E17: a zeroed page without the hash check": {
+		"a zeroed page without the hash check (etcd-io/bbolt#581)": {
 			bytes: func() []byte { return zeroPage(good) },
 			opts:  func(o *snapshot.RestoreOptions) { o.SkipHashCheck = true },
 			want:  "page 40",
 		},
-		"E22: a malformed revision key": {
+		"a malformed revision key (etcd-io/etcd PR #21879)": {
 			bytes: func() []byte { return withKey(t, good, []byte{1, 2, 3, 4, 5}) },
 			opts:  func(o *snapshot.RestoreOptions) { o.SkipHashCheck = true },
 			want:  "revision key 0102030405 has 5 bytes",

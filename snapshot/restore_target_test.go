@@ -13,9 +13,9 @@ import (
 func TestAnEmptyTargetOfEveryKindIsAccepted(t *testing.T) {
 	b := kubernetes(t)
 	for name, prepare := range map[string]func(dir string) error{
-		"that does not exist":             func(string) error { return nil },
-		"E25: that is an empty directory": func(dir string) error { return os.Mkdir(dir, 0o755) },
-		"that is a fresh mount point":     func(dir string) error { return os.MkdirAll(filepath.Join(dir, "lost+found"), 0o700) },
+		"that does not exist":                             func(string) error { return nil },
+		"that is an empty directory (etcd-io/etcd#11618)": func(dir string) error { return os.Mkdir(dir, 0o755) },
+		"that is a fresh mount point":                     func(dir string) error { return os.MkdirAll(filepath.Join(dir, "lost+found"), 0o700) },
 		"with what a killed restore left": func(dir string) error {
 			stage := filepath.Join(dir, ".etcdkit-restore-0badcafe")
 			return errors.Join(os.MkdirAll(stage, 0o700), os.WriteFile(filepath.Join(stage, "in-use"), nil, 0o600))

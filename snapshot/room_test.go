@@ -11,7 +11,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
-// E11, rancher/rancher#30662: free space is looked at first. Etcd is not asked
+// rancher/rancher#30662: free space is looked at first. Etcd is not asked
 // for a snapshot that nobody can take.
 func TestE11AStageWithoutRoomIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	c := &candidate{endpoint: "m", status: &clientv3.StatusResponse{Header: &pb.ResponseHeader{}, DbSize: 1 << 60}}

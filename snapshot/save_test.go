@@ -152,7 +152,7 @@ func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
 	}
 }
 
-// E13, etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
+// etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
 func TestE13TheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
 	c := cluster(t, 1, 5)
 	repo := store.NewFolder(t.TempDir())
@@ -202,7 +202,7 @@ func TestE13TheObjectTellsWhereItIsFrom(t *testing.T) {
 	}
 }
 
-// E03, etcd-io/etcd#11695: several endpoints, and a dead one among them.
+// etcd-io/etcd#11695: several endpoints, and a dead one among them.
 func TestE03SeveralEndpointsAreAccepted(t *testing.T) {
 	c := cluster(t, 3, 3)
 	repo := store.NewFolder(t.TempDir())
@@ -225,7 +225,7 @@ func TestE03SeveralEndpointsAreAccepted(t *testing.T) {
 	}
 }
 
-// E09, gardener/etcd-backup-restore#749: a snapshot without its hash is no snapshot.
+// gardener/etcd-backup-restore#749: a snapshot without its hash is no snapshot.
 func TestE09DamageIsFoundWhileReading(t *testing.T) {
 	c := cluster(t, 1, 3)
 	var b bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
-// E06, etcd-io/etcd#9976: what holds data is for its owner alone, whatever the
+// etcd-io/etcd#9976: what holds data is for its owner alone, whatever the
 // umask.
 func TestE06DataFilesArePrivateWhateverTheUmask(t *testing.T) {
 	old := syscall.Umask(0)

@@ -130,11 +130,11 @@ func TestVerifyAFile(t *testing.T) {
 		data []byte
 		want snapshot.Result
 	}{
-		"whole":                    {raw, snapshot.ResultOK},
-		"without trailer, see E09": {raw[:len(raw)-32], snapshot.ResultUnknown},
-		"truncated":                {raw[:len(raw)/2+7], snapshot.ResultBad},
-		"text":                     {[]byte(strings.Repeat("hello\n", 100)), snapshot.ResultBad},
-		"empty":                    {nil, snapshot.ResultBad},
+		"whole": {raw, snapshot.ResultOK},
+		"without trailer (gardener/etcd-backup-restore#749)": {raw[:len(raw)-32], snapshot.ResultUnknown},
+		"truncated": {raw[:len(raw)/2+7], snapshot.ResultBad},
+		"text":      {[]byte(strings.Repeat("hello\n", 100)), snapshot.ResultBad},
+		"empty":     {nil, snapshot.ResultBad},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bare := filepath.Join(t.TempDir(), "bare.db")
@@ -155,7 +155,7 @@ func TestVerifyAFile(t *testing.T) {
 	if err != nil || v.Result != snapshot.ResultUnknown || len(v.Checks) != 1 {
 		t.Errorf("stored, without a manifest: %+v, %v; want unknown", v, err)
 	}
-	// E15, etcd-io/etcd PR #8815: looking changes nothing.
+	// etcd-io/etcd PR #8815: looking changes nothing.
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(raw) {
 		t.Errorf("the file changed: %v", err)
 	}

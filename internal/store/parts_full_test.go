@@ -15,7 +15,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
-// E82, go-gitea/gitea#38753: an upload was completed at 10,000 parts without a
+// go-gitea/gitea#38753: an upload was completed at 10,000 parts without a
 // look at whether its source had ended.
 func TestE82AnUploadOfTooManyPartsIsNeverCompleted(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")

@@ -116,18 +116,18 @@ func TestErrorsAreInTheOperatorsWords(t *testing.T) {
 		is     error
 		hint   string
 	}{
-		"denied":              {403, "AccessDenied", store.ErrDenied, "s3:PutObject"},
-		"no such bucket":      {404, "NoSuchBucket", store.ErrNoBucket, "create bucket"},
-		"wrong key, see E95":  {403, "InvalidAccessKeyId", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
-		"wrong key, a 404":    {404, "XAdminUserNotFound", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
-		"wrong secret":        {403, "SignatureDoesNotMatch", store.ErrDenied, "AWS_SECRET_ACCESS_KEY"},
-		"clock skew":          {403, "RequestTimeTooSkewed", store.ErrDenied, "clock"},
-		"expired token":       {400, "ExpiredToken", store.ErrDenied, "session token"},
-		"a proxy's 413":       {413, "", nil, "--part-size"},
-		"elsewhere":           {301, "PermanentRedirect", nil, "--s3-region"},
-		"500 forever":         {500, "InternalError", nil, "own health"},
-		"503 without a body":  {503, "", nil, "own health"},
-		"a proxy's plain 403": {403, "", store.ErrDenied, "s3:PutObject"},
+		"denied":                      {403, "AccessDenied", store.ErrDenied, "s3:PutObject"},
+		"no such bucket":              {404, "NoSuchBucket", store.ErrNoBucket, "create bucket"},
+		"wrong key (k3s-io/k3s#8918)": {403, "InvalidAccessKeyId", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
+		"wrong key, a 404":            {404, "XAdminUserNotFound", store.ErrDenied, "AWS_ACCESS_KEY_ID"},
+		"wrong secret":                {403, "SignatureDoesNotMatch", store.ErrDenied, "AWS_SECRET_ACCESS_KEY"},
+		"clock skew":                  {403, "RequestTimeTooSkewed", store.ErrDenied, "clock"},
+		"expired token":               {400, "ExpiredToken", store.ErrDenied, "session token"},
+		"a proxy's 413":               {413, "", nil, "--part-size"},
+		"elsewhere":                   {301, "PermanentRedirect", nil, "--s3-region"},
+		"500 forever":                 {500, "InternalError", nil, "own health"},
+		"503 without a body":          {503, "", nil, "own health"},
+		"a proxy's plain 403":         {403, "", store.ErrDenied, "s3:PutObject"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, "s3://bkt/p/", quick(answer(t, tc.status, tc.code)))
@@ -159,7 +159,7 @@ func front(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter
 	return srv.URL
 }
 
-// E94, k3s-io/k3s#13087: an upload is tried again.
+// k3s-io/k3s#13087: an upload is tried again.
 func TestE94FailuresThatPassAreRetried(t *testing.T) {
 	server := startS3(t)
 	var n atomic.Int32
@@ -181,7 +181,7 @@ func TestE94FailuresThatPassAreRetried(t *testing.T) {
 	}
 }
 
-// E86, fleetdm/fleet#47850: some stores refuse the newer checksums.
+// fleetdm/fleet#47850: some stores refuse the newer checksums.
 func TestE86AStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
 	server := startS3(t)
 	for name, tc := range map[string]struct {
@@ -240,7 +240,7 @@ func TestEveryChecksumModeIsAcceptedByARealStore(t *testing.T) {
 	}
 }
 
-// E92, rancher/rancher#39987; versitygw implements no server-side encryption,
+// rancher/rancher#39987; versitygw implements no server-side encryption,
 // so the headers are looked at on their way.
 func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 	server := startS3(t)
@@ -280,7 +280,7 @@ func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 	}
 }
 
-// E85, k3s-io/k3s#11603: compression on the way ended downloads early.
+// k3s-io/k3s#11603: compression on the way ended downloads early.
 func TestE85NothingIsCompressedOnTheWayAndAShortBodyIsAnError(t *testing.T) {
 	setCredentials(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -316,7 +316,7 @@ func TestAStalledStoreIsGivenUp(t *testing.T) {
 	}
 }
 
-// E82, go-gitea/gitea#38753: parts always suffice, or the upload fails.
+// go-gitea/gitea#38753: parts always suffice, or the upload fails.
 func TestE82PartSizeGrowsWithTheSource(t *testing.T) {
 	for size, want := range map[int64]int64{0: 6 << 20, 1 << 30: 6 << 20, 100 << 30: 13 << 20, 1 << 40: 132 << 20} {
 		if got := store.PartSize(size); got != want || got*10_000 < size {

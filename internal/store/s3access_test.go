@@ -37,7 +37,7 @@ func TestNetworkErrorsNameTheFlag(t *testing.T) {
 	}
 }
 
-// E91, rancher/rke2#8119: credentials of a role are fetched by IMDSv2 for every run.
+// rancher/rke2#8119: credentials of a role are fetched by IMDSv2 for every run.
 func TestE91RoleCredentialsComeFromIMDSv2(t *testing.T) {
 	clearCredentials(t)
 	const token = "imds-token"
@@ -79,7 +79,7 @@ func TestMissingCredentialsAreToldAsSuch(t *testing.T) {
 	}
 }
 
-// E88, k3s-io/k3s#12244: both styles of addressing.
+// k3s-io/k3s#12244: both styles of addressing.
 func TestE88AddressingStyles(t *testing.T) {
 	setCredentials(t)
 	var host, path atomic.Value
@@ -125,7 +125,7 @@ func TestAStoreWithACertificateOfOnesOwnAuthority(t *testing.T) {
 	}
 }
 
-// E95, k3s-io/k3s#8918; E100, rancher/rke2#1698: a wrong key is a clean error
+// k3s-io/k3s#8918; rancher/rke2#1698: a wrong key is a clean error
 // that shows no secret.
 func TestE95E100AWrongSecretIsACleanErrorThatShowsNoSecret(t *testing.T) {
 	server := startS3(t)

@@ -94,7 +94,7 @@ func TestWhatWasPutComesBack(t *testing.T) {
 	})
 }
 
-// E83, minio/minio-go#1353: a source that broke with an unexpected EOF ended as
+// minio/minio-go#1353: a source that broke with an unexpected EOF ended as
 // a success.
 func TestE83ABrokenSourceStoresNothing(t *testing.T) {
 	broken := errors.New("etcd went away")
