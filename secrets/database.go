@@ -259,7 +259,7 @@ func (s *databaseScan) batch(ctx context.Context) func(*mvccdb.Batch) (found, er
 
 // stray looks at a key that is under none of the prefixes.
 func (s *databaseScan) stray(rec *mvccdb.Record) {
-	if s.opts.Prefixes != nil || len(rec.Key) == 0 {
+	if s.opts.Prefixes != nil || rec.Tombstone || len(rec.Key) == 0 {
 		return
 	}
 	s.mu.Lock()

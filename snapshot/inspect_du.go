@@ -76,14 +76,14 @@ func (f *File) Usage(ctx context.Context, opts UsageOptions) (*Usage, error) {
 var errFound = errors.New("found")
 
 // kubernetesPrefix looks for Kubernetes' prefix, as far into the file as needed.
+// Batches count in file order, so that the answer is always the same.
 func (f *File) kubernetesPrefix(ctx context.Context) (string, error) {
-	keys := newKeyWatch()
+	var all kube.Finder
 	opts := mvccdb.Options{Buckets: []string{mvccdb.KeyBucket}, Damage: f.beyondMeta}
-	err := mvccdb.Scan(ctx, f.DB, opts, func(b *mvccdb.Batch) (bool, error) {
-		keys.watch(b)
-		return keys.sure(), nil
-	}, func(sure bool) error {
-		if sure {
+	each := func(b *mvccdb.Batch) (*kube.Finder, error) { return findPrefixes(b), nil }
+	err := mvccdb.Scan(ctx, f.DB, opts, each, func(found *kube.Finder) error {
+		all.Merge(found)
+		if len(all.Prefixes()) > 0 {
 			return errFound
 		}
 		return nil
@@ -91,7 +91,10 @@ func (f *File) kubernetesPrefix(ctx context.Context) (string, error) {
 	if err != nil && !errors.Is(err, errFound) {
 		return "", fmt.Errorf("%s: %w", f.Path, err)
 	}
-	return keys.prefix(), nil
+	if found := all.Prefixes(); len(found) > 0 {
+		return found[0], nil
+	}
+	return "", nil
 }
 
 // group names a sum: a prefix, a resource or a namespace.

@@ -9,11 +9,11 @@ import (
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
 
-// keyWatch is what a restore notices about the keys that pass by.
+// keyWatch is what a restore notices about the keys that pass by. What it found
+// in the end does not depend on the order in which batches came.
 type keyWatch struct {
 	mu     sync.Mutex
 	finder kube.Finder
-	found  bool
 	leases map[string]leaseKey
 }
 
@@ -27,9 +27,6 @@ type leaseKey struct {
 // themselves. After a restore the keys of dead ones live on.
 const masterLeases = "/masterleases/"
 
-// valueStart is as much of a value as tells its storage format.
-const valueStart = 64
-
 func newKeyWatch() *keyWatch { return &keyWatch{leases: make(map[string]leaseKey)} }
 
 // watch looks at a batch. It runs on all cores at once.
@@ -37,18 +34,27 @@ func (s *keyWatch) watch(b *mvccdb.Batch) {
 	if b.Bucket != mvccdb.KeyBucket || len(b.Records) == 0 {
 		return
 	}
+	finder := findPrefixes(b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.finder.Merge(finder)
 	for i := range b.Records {
-		r := &b.Records[i]
-		if !s.found {
-			s.finder.Add(r.Key, r.Value[:min(len(r.Value), valueStart)])
-		}
-		if bytes.Contains(r.Key, []byte(masterLeases)) {
+		if r := &b.Records[i]; bytes.Contains(r.Key, []byte(masterLeases)) {
 			s.lease(r)
 		}
 	}
-	s.found = s.found || len(s.finder.Prefixes()) > 0
+}
+
+// findPrefixes returns what the values of a batch say about Kubernetes'
+// prefixes. A deletion says nothing: it has no value.
+func findPrefixes(b *mvccdb.Batch) *kube.Finder {
+	var finder kube.Finder
+	for i := range b.Records {
+		if r := &b.Records[i]; !r.Tombstone {
+			finder.Add(r.Key, r.Value)
+		}
+	}
+	return &finder
 }
 
 func (s *keyWatch) lease(r *mvccdb.Record) {
@@ -57,13 +63,6 @@ func (s *keyWatch) lease(r *mvccdb.Record) {
 	if !ok || later {
 		s.leases[string(r.Key)] = leaseKey{rev: r.Rev, gone: r.Tombstone}
 	}
-}
-
-// sure reports whether the prefix is known.
-func (s *keyWatch) sure() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.found
 }
 
 // prefix returns Kubernetes' prefix, "" where the keyspace is not its.

@@ -18,18 +18,18 @@ type Getter interface {
 }
 
 const (
-	maxDepth = 4 // parts of a prefix that is looked for
 	// maxLooks bounds the keys asked for in all: each level of a keyspace that is
 	// not Kubernetes' may have very many prefixes. It is half a minute's work.
 	maxLooks = 100_000
 )
 
 // Discover finds the prefixes under which Kubernetes keeps objects in a live
-// cluster. It asks for single keys, not values: a jump from prefix to prefix,
-// so that the size of the keyspace does not matter. A keyspace without
-// Kubernetes gives no prefix and no error.
+// cluster. It jumps from prefix to prefix and asks for one key of each, so that
+// the size of the keyspace does not matter. What it sees goes to a Finder, which
+// judges by the same rules as in a database file. A keyspace without Kubernetes
+// gives no prefix and no error.
 func Discover(ctx context.Context, kv Getter) ([]string, error) {
-	d := discovery{kv: kv}
+	d := discovery{kv: kv, checked: make(map[string]bool)}
 	// Nearly every cluster has its objects where the API server puts them
 	// unless told otherwise.
 	for _, usual := range UsualPrefixes() {
@@ -39,11 +39,12 @@ func Discover(ctx context.Context, kv Getter) ([]string, error) {
 	}
 	// Who may read only Kubernetes' keys is refused the rest; what was found
 	// counts all the same.
-	if err := d.descend(ctx, "", 0); err != nil && (len(d.found) == 0 || !errors.Is(err, rpctypes.ErrPermissionDenied)) {
+	err := d.descend(ctx, "", 0)
+	found := d.finder.Prefixes()
+	if err != nil && (len(found) == 0 || !errors.Is(err, rpctypes.ErrPermissionDenied)) {
 		return nil, err
 	}
-	slices.Sort(d.found)
-	return d.found, nil
+	return found, nil
 }
 
 // UsualPrefixes are where API servers keep their objects unless told
@@ -62,38 +63,47 @@ func Telltales(prefix string) (kinds []string, enough int) {
 }
 
 type discovery struct {
-	kv    Getter
-	found []string
-	looks int // keys asked for below a prefix
+	kv      Getter
+	finder  Finder
+	checked map[string]bool
+	looks   int // keys asked for below a prefix
 }
 
-// check adds prefix if objects stand below it that every cluster has.
+func (d *discovery) found(dir string) bool { return slices.Contains(d.finder.Prefixes(), dir) }
+
+// check shows the finder objects below prefix that every cluster has.
 func (d *discovery) check(ctx context.Context, prefix string) error {
-	if slices.Contains(d.found, prefix) {
+	if d.checked[prefix] {
 		return nil
 	}
-	found := 0
-	kinds, enough := Telltales(prefix)
+	d.checked[prefix] = true
+	kinds, _ := Telltales(prefix)
 	for _, kind := range kinds {
-		from := prefix + "/" + kind + "/"
-		resp, err := d.kv.Get(ctx, from, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-		if err != nil {
-			return fmt.Errorf("look for Kubernetes' keys: %w", err)
+		if err := d.show(ctx, prefix+"/"+kind+"/"); err != nil {
+			return err
 		}
-		if len(resp.Kvs) > 0 {
-			found++
-		}
-		if found == enough {
-			d.found = append(d.found, prefix)
+		if d.found(prefix) {
 			return nil
 		}
 	}
 	return nil
 }
 
+// show shows the finder the first key below dir, which ends with a slash.
+func (d *discovery) show(ctx context.Context, dir string) error {
+	resp, err := d.kv.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithLimit(1))
+	if err != nil {
+		return fmt.Errorf("look for Kubernetes' keys: %w", err)
+	}
+	for _, kv := range resp.Kvs {
+		d.finder.Add(kv.Key, kv.Value)
+	}
+	return nil
+}
+
 // descend looks at each first part of the keys below dir.
 func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
-	if slices.Contains(d.found, dir) || depth > maxDepth {
+	if d.found(dir) || depth > maxParts {
 		return nil
 	}
 	from := dir + "/"
@@ -113,20 +123,27 @@ func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
 		part, deeper := firstPart(resp.Kvs[0].Key[len(dir)+1:])
 		below := dir + "/" + part
 		from = below + "\x00"
-		switch {
-		case !deeper:
+		if !deeper {
 			continue
-		case wellKnown(part):
-			if err := d.check(ctx, dir); err != nil || slices.Contains(d.found, dir) {
-				return err
-			}
-		default:
-			if err := d.descend(ctx, below, depth+1); err != nil {
-				return err
-			}
+		}
+		if wellKnown(part) {
+			err = d.judge(ctx, dir, below)
+		} else {
+			err = d.descend(ctx, below, depth+1)
+		}
+		if err != nil || d.found(dir) {
+			return err
 		}
 		from = below + "0" // the first key that does not begin with below + "/"
 	}
+}
+
+// judge looks at dir, which has a well-known resource in the directory below.
+func (d *discovery) judge(ctx context.Context, dir, below string) error {
+	if err := d.check(ctx, dir); err != nil || d.found(dir) {
+		return err
+	}
+	return d.show(ctx, below+"/")
 }
 
 // firstPart cuts a key at its first slash; deeper is false where there is none.

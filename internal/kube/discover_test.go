@@ -16,28 +16,36 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
+const storedPod = "k8s\x00pod"
+
 func TestDiscover(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	client := etcdtest.Client(t, cluster.Endpoints()...)
 	for name, tc := range map[string]struct{ keys, want []string }{
-		"the usual prefix":       {[]string{"/registry/namespaces/a", "/registry/pods/a/b"}, []string{"/registry"}},
-		"OpenShift's two":        {[]string{"/kubernetes.io/namespaces/a", "/kubernetes.io/pods/a/b", "/openshift.io/routes/a/b"}, []string{"/kubernetes.io", "/openshift.io"}},
-		"control planes by name": {[]string{"/x/one/namespaces/a", "/x/one/secrets/a/b", "/x/two/pods/a/b", "/x/two/ranges/ips"}, []string{"/x/one", "/x/two"}},
-		"one kind is not enough": {[]string{"/app/secrets/a", "/app/routes/b"}, nil},
-		"nothing":                {nil, nil},
+		"the usual prefix":         {[]string{"/registry/namespaces/a", "/registry/pods/a/b"}, []string{"/registry"}},
+		"OpenShift's two":          {[]string{"/kubernetes.io/namespaces/a", "/kubernetes.io/pods/a/b", "/openshift.io/routes/a/b"}, []string{"/kubernetes.io", "/openshift.io"}},
+		"control planes by name":   {[]string{"/x/one/namespaces/a", "/x/one/secrets/a/b", "/x/two/pods/a/b", "/x/two/ranges/ips"}, []string{"/x/one", "/x/two"}},
+		"one kind alone":           {[]string{"/app/events/a/b"}, []string{"/app"}},
+		"a namespace is no prefix": {[]string{"/x/deployments/n/a", "/x/podtemplates/secrets/a"}, []string{"/x"}},
+		"nothing":                  {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := client.Delete(t.Context(), "\x00", clientv3.WithFromKey()); err != nil {
 				t.Fatal(err)
 			}
+			var file kube.Finder // what the keys give in a database file
 			for _, key := range tc.keys {
-				if _, err := client.Put(t.Context(), key, ""); err != nil {
+				file.Add([]byte(key), []byte(storedPod))
+				if _, err := client.Put(t.Context(), key, storedPod); err != nil {
 					t.Fatal(err)
 				}
 			}
 			got, err := kube.Discover(t.Context(), client)
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+			if inFile := file.Prefixes(); !slices.Equal(got, inFile) {
+				t.Errorf("the live cluster gives %q, a file %q", got, inFile)
 			}
 		})
 	}
@@ -68,7 +76,7 @@ func TestDiscoverFindsAControlPlaneBehindManyOthers(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"/hosted/last/pods/a/b", "/hosted/last/secrets/a/b"} {
-		if _, err := client.Put(t.Context(), key, ""); err != nil {
+		if _, err := client.Put(t.Context(), key, storedPod); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -83,10 +85,10 @@ func TestFinder(t *testing.T) {
 		pairs []string // key, value, ...
 		want  []string
 	}{
-		"one storage value is enough": {[]string{"/registry/secrets/a/b", pod}, []string{"/registry"}},
-		"so are two resources":        {[]string{"/x/y/pods/a/b", "", "/x/y/namespaces/a", ""}, []string{"/x/y"}},
-		"one name alone is not":       {[]string{"/app/secrets/db", "hunter2", "/app/secrets/mail", "x"}, nil},
-		"two control planes":          {[]string{"/t1/pods/a/b", pod, "/t2/pods/a/b", pod}, []string{"/t1", "/t2"}},
+		"one storage value is enough":  {[]string{"/registry/secrets/a/b", pod}, []string{"/registry"}},
+		"names without values are not": {[]string{"/x/y/pods/a/b", "", "/x/y/namespaces/a", ""}, nil},
+		"one name alone is not":        {[]string{"/app/secrets/db", "hunter2", "/app/secrets/mail", "x"}, nil},
+		"two control planes":           {[]string{"/t1/pods/a/b", pod, "/t2/pods/a/b", pod}, []string{"/t1", "/t2"}},
 		"a custom resource named secrets": {
 			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", pod}, []string{"/registry"},
 		},
@@ -97,7 +99,11 @@ func TestFinder(t *testing.T) {
 		"objects in JSON": {
 			[]string{"/k/pods/a/b", `{"kind":"Pod","apiVersion":"v1"}`, "/k/secrets/a/b", `{"kind":"Secret","apiVersion":"v1"}`}, []string{"/k"},
 		},
-		"nothing": {[]string{"foo", "bar"}, nil},
+		"a namespace named secrets": {[]string{"/registry/podtemplates/secrets/a", pod, "/registry/pods/a/b", pod}, []string{"/registry"}},
+		"a prefix without a slash":  {[]string{"registry/pods/a/b", pod}, nil},
+		"a prefix of four parts":    {[]string{"/a/b/c/d/pods/n/x", pod}, []string{"/a/b/c/d"}},
+		"a prefix of five parts":    {[]string{"/a/b/c/d/e/pods/n/x", pod}, nil},
+		"nothing":                   {[]string{"foo", "bar"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Finder
@@ -108,5 +114,40 @@ func TestFinder(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// The answer must not depend on the order of the keys, nor on how many finders
+// saw them: members of one cluster are restored apart and have to decide alike.
+func TestTheOrderOfTheKeysDoesNotChangeWhatIsFound(t *testing.T) {
+	type pair struct{ key, value string }
+	var pairs []pair
+	for i := range 3 * maxCandidates { // more than a finder remembers
+		dir := fmt.Sprintf("/app/%05d", i)
+		pairs = append(pairs, pair{dir + "/pods/n/a", `{"kind":"Pod","apiVersion":"v1"}`})
+		if i%7 == 0 {
+			pairs = append(pairs, pair{dir + "/secrets/n/a", `{"kind":"Secret","apiVersion":"v1"}`})
+		}
+	}
+	pairs = append(pairs, pair{"/zz/pods/n/a", `{"kind":"Pod","apiVersion":"v1"}`}, pair{"/zz/events/n/a", `{"kind":"Event","apiVersion":"v1"}`},
+		pair{"/hosted/one/pods/n/a", "k8s\x00"}, pair{"/hosted/pods/secrets/a", "k8s\x00"})
+	var want []string
+	r := rand.New(rand.NewPCG(1, 2))
+	for try := range 20 {
+		r.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+		finders := make([]Finder, 1+try%4)
+		for i, p := range pairs {
+			finders[i%len(finders)].Add([]byte(p.key), []byte(p.value))
+		}
+		for i := range finders[1:] {
+			finders[0].Merge(&finders[1+i])
+		}
+		got := finders[0].Prefixes()
+		if try == 0 {
+			want = got
+		}
+		if !slices.Equal(got, want) || !slices.Contains(got, "/zz") || !slices.Contains(got, "/hosted") {
+			t.Fatalf("try %d: %d prefixes, %q..., want the same %d each time, /hosted and /zz among them", try, len(got), got[:3], len(want))
+		}
 	}
 }
