@@ -39,7 +39,7 @@ func TestSecretsScanDetectsCredentials(t *testing.T) {
 		"off unless asked for":       {nil, 0, "secrets", "gitlab", ""},
 		"in words":                   {[]string{"--detect"}, 0, "pods ns/web  gitlab-token  written at revision", "ns/none", ""},
 		"in a table":                 {[]string{"--detect", "-w", "table"}, 0, "secrets", "ns/none", ""},
-		"in JSON":                    {[]string{"--detect", "-w", "json"}, 0, `"rule": "gitlab-token"`, "ns/none", ""},
+		"in JSON":                    {[]string{"--detect", "-w", "json"}, 0, `"rule":"gitlab-token"`, "ns/none", ""},
 		"in YAML":                    {[]string{"--detect", "-w", "yaml"}, 0, "rule: gitlab-token", "ns/none", ""},
 		"as SARIF":                   {[]string{"--detect", "-w", "sarif"}, 0, `"ruleId": "credentials"`, "ns/none", ""},
 		"with debug output":          {[]string{"--detect", "--debug"}, 0, "configmaps ns/app  gitlab-token", "ns/none", ""},

@@ -67,7 +67,7 @@ func TestSecretsScanJudges(t *testing.T) {
 		"nothing of what is not wanted":         {[]string{db, "--fail-on", "unknown"}, 0, "plain", ""},
 		"only one place":                        {[]string{db, "--place", "history"}, 3, "team-a/plain-12", "3 found"},
 		"free pages have none":                  {[]string{db, "--place", "free"}, 0, "lower bound", ""},
-		"in JSON":                               {[]string{db, "-w", "json"}, 3, `"etcdKey": "/registry/secrets/team-a/plain-3"`, ""},
+		"in JSON":                               {[]string{db, "-w", "json"}, 3, `"etcdKey":"/registry/secrets/team-a/plain-3"`, ""},
 		"with debug output":                     {[]string{db, "--debug"}, 3, "", ""},
 		"a broken configuration":                {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
 		"a configuration not there":             {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},

@@ -178,10 +178,16 @@ func (a *App) Print(r output.Result) error { return a.PrintTo(a.Out, r) }
 // PrintTo shows a result on w, which leads to standard output, in the format
 // asked for.
 func (a *App) PrintTo(w io.Writer, r output.Result) error {
-	if a.Dialect.FitsTables() {
-		w = output.Screen(w, a.Width)
+	return a.Format.Print(a.Screen(w), r)
+}
+
+// Screen returns w, which leads to standard output, as a terminal where it is
+// one and the dialect makes results fit it.
+func (a *App) Screen(w io.Writer) io.Writer {
+	if a.Dialect.FitsTables() && (a.OutTTY || a.Width > 0) {
+		return output.Screen(w, a.Width)
 	}
-	return a.Format.Print(w, r)
+	return w
 }
 
 // Note tells the user something on standard error that is not an error.

@@ -42,7 +42,7 @@ Exit codes: 0 disarmed, also when there was none; 1 failed; 2 wrong usage.`),
 		}),
 	}
 	return t.group("alarm <subcommand>", "Alarm related commands. Use `etcdctl alarm --help` to see subcommands", "Alarm related commands", groupMaintenance,
-		t.offer(disarm, output.Fields, output.Protobuf), t.offer(list, output.Fields, output.Protobuf))
+		t.offer(disarm, output.Fields, output.Protobuf), t.offer(list, output.Table, output.Fields, output.Protobuf))
 }
 
 func runAlarm(ctx context.Context, t *tree, name string, args []string, ask func(context.Context, *clientv3.Client) (*clientv3.AlarmResponse, error)) error {

@@ -45,7 +45,7 @@ be compared.`),
 		}),
 	}
 	cmd.PersistentFlags().Int64Var(&revision, "rev", 0, "maximum revision to hash (default: latest revision)")
-	return t.offer(cmd, output.Fields)
+	return t.offer(cmd, output.Table, output.Fields)
 }
 
 func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster *bool, revision int64) error {

@@ -52,7 +52,7 @@ Exit codes: 0 all are healthy; 1 the members could not be listed; 2 wrong usage;
 3 an endpoint is not healthy; 4 none could be reached, or none may be asked.`),
 		RunE: t.run(func(ctx context.Context, args []string) error { return runEndpointHealth(ctx, t, args, cluster) }),
 	}
-	return t.offer(cmd, output.Fields)
+	return t.offer(cmd, output.Table, output.Fields)
 }
 
 func runEndpointHealth(ctx context.Context, t *tree, args []string, cluster *bool) error {

@@ -39,7 +39,7 @@ downgrade enabled; a table names them.
 Exit codes: 0 all answered, 1 one did not, 2 wrong usage.`),
 		RunE: t.run(func(ctx context.Context, args []string) error { return runEndpointStatus(ctx, t, args, cluster) }),
 	}
-	return t.offer(cmd, output.Fields)
+	return t.offer(cmd, output.Table, output.Fields)
 }
 
 func runEndpointStatus(ctx context.Context, t *tree, args []string, cluster *bool) error {

@@ -112,7 +112,7 @@ func runGet(ctx context.Context, t *tree, args []string, opts getOptions) error 
 	req.SortOrder, req.SortTarget = pb.RangeRequest_SortOrder(sort.Order), pb.RangeRequest_SortTarget(sort.Target)
 	maxRecv := t.Global.Conn.MaxRecvBytes
 	// Upstream's users who bound the message mean the one that holds it all.
-	if etcd.Readable(req) && (maxRecv == 0 || !t.upstream()) {
+	if etcd.Readable(req) && t.Global.Conn.Fits(req) && (maxRecv == 0 || !t.upstream()) {
 		if !t.upstream() {
 			timeout = opts.stallTimeout
 		}
@@ -132,7 +132,7 @@ func (o *getOptions) checkNative(t *tree) error {
 	switch {
 	case t.upstream():
 		return nil
-	case (o.raw || o.null || o.valueOnly) && t.Format != output.Simple && t.Format != output.Table:
+	case (o.raw || o.null || o.valueOnly) && t.Format != output.Simple:
 		return cli.Usagef("--raw, --null and --print-value-only are for -w simple")
 	case o.raw && (o.null || o.keysOnly || o.countOnly):
 		return cli.Usagef("--raw writes values: it does not go with --null, --keys-only and --count-only")

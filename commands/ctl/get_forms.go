@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -195,24 +196,36 @@ func appendBytes(b []byte, name string, value []byte, text bool) []byte {
 	return append(appendName(b, name+"_text"), quoted...)
 }
 
-// nativeJSONRange writes a pair a line, with hex ids beside the numbers.
+// nativeJSONRange writes hex ids beside the numbers, and fields that are zero of
+// the response: one line, or for a person a pair a line.
 type nativeJSONRange struct {
-	w     *bufio.Writer
-	text  bool
-	buf   []byte
-	pairs int
+	w        *bufio.Writer
+	text     bool
+	indented bool
+	buf      []byte
+	pairs    int
+}
+
+// broken returns text with line breaks and indents for a person, else without.
+func (j *nativeJSONRange) broken(text string) string {
+	if j.indented {
+		return text
+	}
+	return strings.NewReplacer("\n", "", "  ", "", ": ", ":").Replace(text)
 }
 
 func (j *nativeJSONRange) begin(head *pb.RangeResponse) {
 	ids, _ := withHexIDs(head.GetHeader())
 	header, _ := json.Marshal(ids)
-	fmt.Fprintf(j.w, "{\n  \"header\": %s,\n  \"kvs\": [", header)
+	_, _ = io.WriteString(j.w, j.broken("{\n  \"header\": "))
+	_, _ = j.w.Write(header)
+	_, _ = io.WriteString(j.w, j.broken(",\n  \"kvs\": ["))
 }
 
 func (j *nativeJSONRange) pair(kv *mvccpb.KeyValue) {
-	start := ",\n    "
+	start := j.broken(",\n    ")
 	if j.pairs == 0 {
-		start = "\n    "
+		start = j.broken("\n    ")
 	}
 	j.pairs++
 	j.buf = appendKV(append(j.buf[:0], start...), kv, true, j.text)
@@ -221,9 +234,9 @@ func (j *nativeJSONRange) pair(kv *mvccpb.KeyValue) {
 
 func (j *nativeJSONRange) end(head *pb.RangeResponse) {
 	if j.pairs > 0 {
-		_, _ = io.WriteString(j.w, "\n  ")
+		_, _ = io.WriteString(j.w, j.broken("\n  "))
 	}
-	fmt.Fprintf(j.w, "],\n  \"more\": %t,\n  \"count\": %d\n}\n", head.GetMore(), head.GetCount())
+	fmt.Fprintf(j.w, j.broken("],\n  \"more\": %t,\n  \"count\": %d\n}")+"\n", head.GetMore(), head.GetCount())
 }
 
 // yamlRange writes a document with a flow mapping for each pair.

@@ -82,7 +82,7 @@ func rangeForm(t *tree, opts getOptions, w *bufio.Writer) (rangeWriter, error) {
 		if t.upstream() {
 			return &jsonRange{w: w}, nil
 		}
-		return &nativeJSONRange{w: w, text: opts.text}, nil
+		return &nativeJSONRange{w: w, text: opts.text, indented: output.IsScreen(t.Screen(t.Out))}, nil
 	case output.YAML:
 		return &yamlRange{w: w, text: opts.text}, nil
 	case output.Fields:

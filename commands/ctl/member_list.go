@@ -30,7 +30,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage.`),
 		RunE: t.run(func(ctx context.Context, args []string) error { return runMemberList(ctx, t, args, consistency) }),
 	}
 	cmd.Flags().StringVar(&consistency, "consistency", "l", "Linearizable(l) or Serializable(s)")
-	return t.offer(cmd, output.Fields, output.Protobuf)
+	return t.offer(cmd, output.Table, output.Fields, output.Protobuf)
 }
 
 func runMemberList(ctx context.Context, t *tree, args []string, consistency string) error {

@@ -60,13 +60,17 @@ func (t *tree) group(use, short, long, groupID string, subs ...*cobra.Command) *
 	return c
 }
 
-// offer declares the formats that cmd has beyond simple, table, json and yaml,
-// where formats are refused before anything is sent.
+// offer declares the formats that cmd has beyond simple, json and yaml, where
+// formats are refused before anything is sent. A command that only says what it
+// did, for which upstream ignores --write-out, names none and has table too.
 func (t *tree) offer(cmd *cobra.Command, more ...output.Format) *cobra.Command {
-	if t.Dialect.RefusesEarly() {
-		return app.Formats(cmd, append(output.Standard(), more...)...)
+	switch {
+	case !t.Dialect.RefusesEarly():
+		return cmd
+	case len(more) == 0:
+		return app.Formats(cmd, output.Standard()...)
 	}
-	return cmd
+	return app.Formats(cmd, append([]output.Format{output.Simple, output.JSON, output.YAML}, more...)...)
 }
 
 // tooMany refuses arguments beyond the first n, which upstream ignores.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -42,6 +44,9 @@ func runHashKV(ctx context.Context, t *tree, path string, rev int64) (err error)
 	if err := t.exists(path); err != nil {
 		return err
 	}
+	if t.upstream() && isEmpty(path) {
+		return t.printEmptyHash(rev)
+	}
 	f, err := t.open(ctx, path)
 	if err != nil {
 		return err
@@ -61,6 +66,26 @@ func runHashKV(ctx context.Context, t *tree, path string, rev int64) (err error)
 		return t.judged(fmt.Errorf("%s: %w", f.Path, err))
 	}
 	return t.print(hashKV{Hash: h.Hash, HashRevision: h.Revision, CompactRevision: h.CompactRevision}.result())
+}
+
+// isEmpty reports whether path is a regular file without a byte in it.
+func isEmpty(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+// printEmptyHash answers for an empty file as upstream does, which makes a
+// database without a key of it first. The file stays as it is.
+func (t *tree) printEmptyHash(rev int64) error {
+	const current, notCompacted = 1, -1
+	if rev > current {
+		return t.revisionError(mvccdb.ErrFutureRevision)
+	}
+	if rev == 0 {
+		rev = current
+	}
+	sum := crc32.Checksum([]byte(mvccdb.KeyBucket), crc32.MakeTable(crc32.Castagnoli))
+	return t.print(hashKV{Hash: sum, HashRevision: rev, CompactRevision: notCompacted}.result())
 }
 
 // revisionError says that the file cannot answer for a revision.

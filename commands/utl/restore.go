@@ -71,6 +71,9 @@ func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
 	}
 	cmd.RunE = t.run(func(ctx context.Context, args []string) error {
 		o.access = accessFlags(cmd.Flags())
+		if err := t.refuseEmpty(cmd.Flags()); err != nil {
+			return err
+		}
 		return runRestore(ctx, t, sources, o, args)
 	})
 	o.bind(cmd.Flags())
@@ -148,6 +151,20 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 	return t.print(restored(r, src.unapplied))
 }
 
+// refuseEmpty refuses a flag that was given without a value: a variable that is
+// not set would else silently choose another cluster than the one meant.
+func (t *tree) refuseEmpty(fs *pflag.FlagSet) error {
+	if t.upstream() {
+		return nil
+	}
+	for _, name := range []string{"data-dir", "wal-dir", "name", "initial-cluster", "initial-cluster-token", "initial-advertise-peer-urls", "bump-revision", "owner"} {
+		if f := fs.Lookup(name); f.Changed && f.Value.String() == "" {
+			return cli.Usage(hint.With(fmt.Errorf("--%s is empty", name), "give it a value, or leave the flag out for its default"))
+		}
+	}
+	return nil
+}
+
 // restoreError gives a failed restore its kind.
 func restoreError(err error) error {
 	if errors.Is(err, snapshot.ErrNotEmpty) || errors.Is(err, snapshot.ErrInUse) {
@@ -158,9 +175,6 @@ func restoreError(err error) error {
 
 // native reads the flags of etcdkit's restore.
 func (o *restoreOptions) native(t *tree) (snapshot.RestoreOptions, error) {
-	if o.name == "" {
-		return snapshot.RestoreOptions{}, cli.Usagef("--name is empty")
-	}
 	if o.cluster == "" {
 		if o.peers == "" {
 			o.peers = defaultPeerURL

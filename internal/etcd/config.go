@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 // readAhead is how much a server may send before it was read. A few messages of
 // a stream fit, so that the server prepares the next ones meanwhile.
 const readAhead = 8 << 20
+
+// defaultSendLimit is the client library's bound of a request.
+const defaultSendLimit = 2 << 20
 
 // Config is how to reach a cluster.
 type Config struct {
@@ -85,12 +89,30 @@ func (c Config) Client() (clientv3.Config, error) {
 		return clientv3.Config{}, err
 	}
 	cfg.Logger = log
-	cfg.DialOptions = append(cfg.DialOptions, grpc.WithInitialWindowSize(readAhead), grpc.WithInitialConnWindowSize(readAhead))
+	cfg.DialOptions = append(cfg.DialOptions, grpc.WithInitialWindowSize(readAhead), grpc.WithInitialConnWindowSize(readAhead),
+		grpc.WithDefaultCallOptions(c.messageLimits()...))
 	if c.FailFast {
 		f := new(failFast)
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(f.unary), grpc.WithChainStreamInterceptor(f.stream))
 	}
 	return *cfg, nil
+}
+
+// messageLimits bounds the messages of calls that do not go through the client
+// library, which bounds only its own. Both read the same settings.
+func (c Config) messageLimits() []grpc.CallOption {
+	recv := math.MaxInt32
+	if c.MaxRecvBytes > 0 {
+		recv = c.MaxRecvBytes
+	}
+	return []grpc.CallOption{grpc.MaxCallSendMsgSize(c.sendLimit()), grpc.MaxCallRecvMsgSize(recv)}
+}
+
+func (c Config) sendLimit() int {
+	if c.MaxRequestBytes > 0 {
+		return c.MaxRequestBytes
+	}
+	return defaultSendLimit
 }
 
 // Dial opens a client. Work on it ends with ctx. A user's password is checked

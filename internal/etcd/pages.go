@@ -77,7 +77,7 @@ func (r *reading) page(ctx context.Context, limit int64, end []byte, size int64)
 	req := proto.Clone(r.req).(*pb.RangeRequest) // a clone is of the same type
 	req.Limit, req.RangeEnd = limit, end
 	for {
-		resp, err := r.kv.Range(ctx, req, grpc.WaitForReady(true), r.atMost(pageLimit(size)))
+		resp, err := r.kv.Range(ctx, req, grpc.WaitForReady(true), unlimited(), r.atMost(pageLimit(size)))
 		switch {
 		case size > 1 && tooLarge(err):
 			r.dog.pat()

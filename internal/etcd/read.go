@@ -68,6 +68,16 @@ func Readable(req *pb.RangeRequest) bool {
 		req.MinModRevision == 0 && req.MaxModRevision == 0 && req.MinCreateRevision == 0 && req.MaxCreateRevision == 0
 }
 
+// headOverhead is what the first request of a Reader adds to the user's own.
+const headOverhead = 16
+
+// Fits reports whether the first request of a Reader stays within the limit for
+// requests wherever req does. Near the limit the request is made as it is, so
+// that the limit hits what the user asked for.
+func (c Config) Fits(req *pb.RangeRequest) bool {
+	return proto.Size(req)+headOverhead <= c.sendLimit()
+}
+
 // RangeRequest returns the request behind a get operation, but for its order,
 // which an operation does not show.
 func RangeRequest(op clientv3.Op) *pb.RangeRequest {
@@ -204,7 +214,7 @@ func (r *reading) advance(kvs []*mvccpb.KeyValue) {
 func (r *reading) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.kv.RangeStream(ctx, r.req, grpc.WaitForReady(true), r.atMost(math.MaxInt32))
+	stream, err := r.kv.RangeStream(ctx, r.req, grpc.WaitForReady(true), unlimited(), r.atMost(math.MaxInt32))
 	if err != nil {
 		return err
 	}
@@ -226,6 +236,10 @@ func (r *reading) stream(ctx context.Context) error {
 type sinkError struct{ error }
 
 func (e *sinkError) Unwrap() error { return e.error }
+
+// unlimited lifts the limit for requests from those that follow the first one:
+// they hold keys of the data, which the user did not choose.
+func unlimited() grpc.CallOption { return grpc.MaxCallSendMsgSize(math.MaxInt32) }
 
 // atMost bounds a message by the smaller of limit and the user's.
 func (r *reading) atMost(limit int) grpc.CallOption {

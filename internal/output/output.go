@@ -107,10 +107,14 @@ func printTable(out *sticky, r Result) error {
 	return out.err
 }
 
+// printJSON writes one line, so that grep, wc and read work on it, and indents
+// it for a person at a terminal.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	if IsScreen(w) {
+		enc.SetIndent("", "  ")
+	}
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("print json: %w", err)
 	}

@@ -37,7 +37,7 @@ func TestPrint(t *testing.T) {
 		"words":                        {output.Simple, full(), "a, 00ff\n"},
 		"words from a table":           {output.Simple, tableOnly, "NAME    ID\na       00ff\nlonger  1\n"},
 		"fields":                       {output.Fields, full(), "\"Name\" : \"a\"\n"},
-		"json keeps < and > readable":  {output.JSON, full(), "{\n  \"id\": \"00ff\",\n  \"name\": \"<a>\"\n}\n"},
+		"json keeps < and > readable":  {output.JSON, full(), "{\"id\":\"00ff\",\"name\":\"<a>\"}\n"},
 		"yaml":                         {output.YAML, full(), "id: 00ff\nname: <a>\n"},
 		"protobuf":                     {output.Protobuf, full(), "\n\x01a"},
 		"a form of the command's own":  {"sarif", full(), "{}"},
@@ -50,6 +50,16 @@ func TestPrint(t *testing.T) {
 				t.Errorf("got %v and\n%s\nwant\n%s", err, out.String(), tc.want)
 			}
 		})
+	}
+}
+
+func TestJSONIsIndentedOnATerminalOnly(t *testing.T) {
+	for _, columns := range []int{0, 80} {
+		var out strings.Builder
+		want := "{\n  \"id\": \"00ff\",\n  \"name\": \"<a>\"\n}\n"
+		if err := output.JSON.Print(output.Screen(&out, columns), full()); err != nil || out.String() != want {
+			t.Errorf("%d columns: got %v and\n%s", columns, err, out.String())
+		}
 	}
 }
 

@@ -15,14 +15,15 @@ const (
 	narrowest = 12 // what a column can be narrowed to
 )
 
-// Screen returns a writer to a terminal of so many columns, 0 for anything
-// else. Tables are made to fit it. The width goes with the writer, so that no
-// view has to pass it on.
-func Screen(w io.Writer, columns int) io.Writer {
-	if columns <= 0 {
-		return w
-	}
-	return screen{w, columns}
+// Screen returns a writer to a terminal of this many columns, 0 where the width
+// is unknown. Tables are made to fit it, and JSON is indented. The width goes
+// with the writer, so that no view has to pass it on.
+func Screen(w io.Writer, columns int) io.Writer { return screen{w, max(columns, 0)} }
+
+// IsScreen reports whether w writes to a terminal.
+func IsScreen(w io.Writer) bool {
+	_, ok := w.(screen)
+	return ok
 }
 
 type screen struct {

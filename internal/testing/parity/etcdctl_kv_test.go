@@ -48,6 +48,7 @@ func TestEtcdctlKeysAndValues(t *testing.T) {
 		inFormats("etcdctl get k --prefix", "etcdctl get k1 k3", "etcdctl get k --prefix --limit=1", "etcdctl get k --prefix --keys-only", "etcdctl get k --prefix --count-only",
 			"etcdctl get k --prefix --print-value-only", "etcdctl get k --prefix --stream", "etcdctl get nothing"),
 		ranges(),
+		limits(),
 		odd(),
 		[]parity.Line{
 			stdin("etcdctl put in", "from standard input\n"), parity.L("etcdctl get in"), stdin("etcdctl put in", ""), stdin("etcdctl put", "x"),
@@ -73,6 +74,17 @@ func ranges() []parity.Line {
 		"etcdctl put a b --ignore-value", "etcdctl put nokey --ignore-value", "etcdctl put nokey x --ignore-lease", "etcdctl put a b --ignore-lease", "etcdctl put a b --lease=zz", "etcdctl put a b --lease=0x12", "etcdctl put a b --lease=123",
 		"etcdctl put a b --lease=0 --ignore-lease", "etcdctl get --endpoints={ep1},{dead} a", "etcdctl get --endpoints={ep1} --endpoints={dead} a",
 	)
+}
+
+// limits are requests and answers around the largest that the client allows.
+func limits() []parity.Line {
+	var lines []parity.Line
+	for _, size := range []string{"-1", "1", "5", "6", "7", "8", "9", "12", "21", "22"} {
+		for _, line := range []string{"etcdctl get k --prefix", "etcdctl get k --prefix --stream", "etcdctl get k1 k3", "etcdctl get k1", "etcdctl put k1 v1b"} {
+			lines = append(lines, parity.L(line+" --max-request-bytes="+size))
+		}
+	}
+	return append(lines, parity.Lines("etcdctl get k --prefix --max-recv-bytes=60", "etcdctl get k --prefix --stream --max-recv-bytes=60", "etcdctl get k --prefix --max-recv-bytes=60 --max-request-bytes=1")...)
 }
 
 // odd are keys and values with bytes that a printer has to get right.

@@ -31,6 +31,8 @@ type side struct {
 	dir     string
 	cluster *cluster
 
+	prepared map[string]bool // the files that were there before the first line
+
 	mu       sync.Mutex
 	captured map[string]string
 }
@@ -44,6 +46,14 @@ func (s *side) start(t testing.TB, sc Scenario, etcd string) {
 	}
 	if sc.Prepare != nil {
 		sc.Prepare(t, s.dir)
+	}
+	files, err := s.leftovers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.prepared = map[string]bool{}
+	for name := range files {
+		s.prepared[name] = true
 	}
 	s.captured = map[string]string{}
 	s.cluster = startCluster(t, etcd, filepath.Dir(s.dir), sc)

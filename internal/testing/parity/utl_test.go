@@ -30,7 +30,7 @@ func files(t testing.TB, dir string) {
 		text = fmt.Appendf(text, "%d\n", i)
 	}
 	for name, b := range map[string][]byte{
-		"good.db": good, "hash.db": good, "empty": nil, "short.txt": []byte("hello text\n"), "long.txt": text,
+		"good.db": good, "hash.db": good, "empty": nil, "empty-1": nil, "empty-2": nil, "empty-3": nil, "short.txt": []byte("hello text\n"), "long.txt": text,
 		"truncated": good[:100_000], "one-page": good[:5000], "no-trailer": good[:len(good)-trailer],
 		"bad-value": change(120_000, 'U'), "bad-trailer": change(len(good)-10, 'U', 'U'),
 		"zero-page": change(40*page, make([]byte, page)...), "bad-meta": change(40, 'U'),
@@ -77,7 +77,7 @@ func utlLines() []parity.Line {
 		"etcdutl ha hash.db", "etcdutl hashkv", "etcdutl hashkv a b", "etcdutl defrag", "etcdutl defrag --data-dir nothing", "etcdutl def --data-dir good.db",
 		"etcdutl migrate", "etcdutl migrate --data-dir x", "etcdutl migrate --target-version 3.6", "etcdutl --version", "etcdutl -w", "etcdutl --timeout x version",
 		"etcdutl snapshot status", "etcdutl snapshot status a b", "etcdutl --timeout 1s snapshot status good.db", "etcdutl hashkv bad-value", "etcdutl hashkv no-trailer",
-		"etcdutl hashkv bad-meta",
+		"etcdutl hashkv bad-meta", "etcdutl hashkv empty-1", "etcdutl hashkv empty-2 --rev 2", "etcdutl hashkv empty-3 --rev -3 -w json",
 		"etcdutl snapshot restore", "etcdutl snapshot restore a b", "etcdutl snapshot restore nothing --data-dir out-nothing",
 		"etcdutl snapshot restore good.db --data-dir out", "etcdutl snapshot restore good.db --data-dir taken", "etcdutl snapshot restore good.db --data-dir good.db",
 		"etcdutl snapshot restore good.db --data-dir o1 --name m1", "etcdutl snapshot restore good.db --data-dir o2 --name m1 --initial-cluster m1=http://10.0.0.1:2380",
