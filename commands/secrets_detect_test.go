@@ -41,7 +41,7 @@ func TestSecretsScanDetectsCredentials(t *testing.T) {
 		"in a table":                 {[]string{"--detect", "-w", "table"}, 0, "secrets", "ns/none", ""},
 		"in JSON":                    {[]string{"--detect", "-w", "json"}, 0, `"rule":"gitlab-token"`, "ns/none", ""},
 		"in YAML":                    {[]string{"--detect", "-w", "yaml"}, 0, "rule: gitlab-token", "ns/none", ""},
-		"as SARIF":                   {[]string{"--detect", "-w", "sarif"}, 0, `"ruleId": "credentials"`, "ns/none", ""},
+		"as SARIF":                   {[]string{"--detect", "-w", "sarif"}, 0, `"ruleId":"credentials"`, "ns/none", ""},
 		"with debug output":          {[]string{"--detect", "--debug"}, 0, "configmaps ns/app  gitlab-token", "ns/none", ""},
 		"as metrics":                 {[]string{"--detect", "--metrics-file", metrics}, 0, "gitlab-token", "ns/none", ""},
 		"not wanted":                 {[]string{"--detect", "--fail-on", "credentials@live"}, 3, "gitlab-token", "ns/none", "2 found"},

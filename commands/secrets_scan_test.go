@@ -72,7 +72,7 @@ func TestSecretsScanJudges(t *testing.T) {
 		"a broken configuration":                {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
 		"a configuration not there":             {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},
 		"a check without keys":                  {[]string{db, "--decrypt-check"}, 2, "", "needs --encryption-config"},
-		"as SARIF":                              {[]string{db, "-w", "sarif"}, 3, `"level": "error"`, ""},
+		"as SARIF":                              {[]string{db, "-w", "sarif"}, 3, `"level":"error"`, ""},
 		"a place that a file has not":           {[]string{db, "--place", "wal"}, 2, "", "only a data directory"},
 		"not wanted where a file has no place":  {[]string{db, "--fail-on", "plain@wal"}, 2, "", "wal is not looked at"},
 		"not wanted where nobody looks":         {[]string{"--fail-on", "plain@live,plain@history"}, 2, "", "history is not looked at"},
