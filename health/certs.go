@@ -25,19 +25,19 @@ type Certificate struct {
 // certClient is the use of a certificate that the caller itself shows.
 const certClient = "client"
 
-// handshakes gathers the certificates of the member's client and peer URLs.
-func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) {
+// handshakes returns the certificates of the member's client and peer URLs, and
+// why some could not be seen.
+func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) (certs []Certificate, failures []error) {
 	urls := slices.DeleteFunc(slices.Concat([]string{p.Endpoint}, p.ClientURLs, p.PeerURLs), func(u string) bool {
 		return !strings.HasPrefix(u, "https://")
 	})
 	slices.Sort(urls)
 	urls = slices.Compact(urls)
 	if len(urls) == 0 {
-		return // nothing is encrypted, so there is no certificate to expire
+		return nil, nil // nothing is encrypted, so there is no certificate to expire
 	}
 	if doors.Handshake == nil {
-		p.gap(KindCerts, "not asked for")
-		return
+		return nil, []error{errNotWanted}
 	}
 	found := make([][]Certificate, len(urls))
 	errs := make([]error, len(urls))
@@ -52,16 +52,17 @@ func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) {
 	wg.Wait()
 	for i, u := range urls {
 		if errs[i] != nil {
-			p.gap(KindCerts, "%v", errs[i])
+			failures = append(failures, errs[i])
 			continue
 		}
 		for _, c := range found[i] {
 			if slices.Contains(p.PeerURLs, u) && c.Use == "server" {
 				c.Use = "peer"
 			}
-			p.Certs = append(p.Certs, c)
+			certs = append(certs, c)
 		}
 	}
+	return certs, failures
 }
 
 // Handshaker returns a Doors.Handshake that connects with cfg. The server's

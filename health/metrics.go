@@ -139,14 +139,11 @@ type Trip struct {
 	Timing
 }
 
-// scrape reads the member's metrics twice. Its gaps are returned, for it runs
-// beside other gathering.
-func (p *probe) scrape(ctx context.Context, doors Doors, opts Options) []Gap {
-	gap := func(err error) []Gap {
-		return []Gap{{Member: p.Label(), Check: KindMetrics, Reason: err.Error()}}
-	}
+// scrape reads the member's metrics twice. A page that is not an etcd server's
+// is returned beside the error.
+func (p *probe) scrape(ctx context.Context, doors Doors, opts Options) (*Metrics, error) {
 	if doors.Scrape == nil {
-		return gap(errors.New("there is no way to read them"))
+		return nil, errors.New("there is no way to read them")
 	}
 	once := func() (Samples, error) {
 		ctx, cancel := context.WithTimeout(ctx, opts.timeout())
@@ -155,24 +152,24 @@ func (p *probe) scrape(ctx context.Context, doors Doors, opts Options) []Gap {
 	}
 	first, err := once()
 	if err != nil {
-		return gap(err)
+		return nil, err
 	}
 	second, start := first, time.Now()
 	if opts.Sample > 0 {
 		select {
 		case <-ctx.Done():
-			return gap(context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		case <-time.After(opts.Sample):
 		}
 		if second, err = once(); err != nil {
-			return gap(err)
+			return nil, err
 		}
 	}
-	p.Metrics = measure(first, second, time.Since(start))
-	if p.Metrics.WALFsync == nil {
-		return gap(errors.New("the page has no " + metricFsync + ": not an etcd server's"))
+	m := measure(first, second, time.Since(start))
+	if m.WALFsync == nil {
+		return m, errors.New("the page has no " + metricFsync + ": not an etcd server's")
 	}
-	return nil
+	return m, nil
 }
 
 // measure compares two scrapes.

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,9 @@ type probe struct {
 	gaps   []Gap
 	final  error // ends the gathering
 }
+
+// errNotWanted is the reason why evidence is missing that nobody asked for.
+var errNotWanted = errors.New("not asked for")
 
 func (p *probe) gap(c Kind, format string, args ...any) {
 	p.gaps = append(p.gaps, Gap{Member: p.Label(), Check: c, Reason: fmt.Sprintf(format, args...)})
@@ -131,25 +135,38 @@ func parseAlarm(text string) (Alarm, bool) {
 	return alarm, alarm.Kind != ""
 }
 
-// examine gathers what a member shows under use.
+// examine gathers what a member shows under use. What runs side by side only
+// reads the probe and returns what it found: it is noted when all have ended.
 func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
 	if !p.Reachable {
 		return
 	}
 	var wg sync.WaitGroup
-	var metricGaps []Gap
+	var (
+		metrics      *Metrics
+		scrapeErr    error
+		reads        *Reads
+		certs        []Certificate
+		certFailures []error
+	)
 	// Servers before 3.6 tell their quota in the metrics only.
 	if opts.Sample > 0 || p.Status != nil && p.Status.QuotaBytes == 0 {
-		wg.Go(func() { metricGaps = p.scrape(ctx, doors, opts) })
+		wg.Go(func() { metrics, scrapeErr = p.scrape(ctx, doors, opts) })
 	} else {
-		p.gap(KindMetrics, "not asked for")
+		scrapeErr = errNotWanted
 	}
 	if !p.Learner {
-		wg.Go(func() { p.read(ctx, opts) })
+		wg.Go(func() { reads = p.read(ctx, opts) })
 	}
-	p.handshakes(ctx, doors, opts)
+	wg.Go(func() { certs, certFailures = p.handshakes(ctx, doors, opts) })
 	wg.Wait()
-	p.gaps = append(p.gaps, metricGaps...)
+	p.Metrics, p.Reads, p.Certs = metrics, reads, certs
+	if scrapeErr != nil {
+		p.gap(KindMetrics, "%v", scrapeErr)
+	}
+	for _, err := range certFailures {
+		p.gap(KindCerts, "%v", err)
+	}
 	if p.Status != nil && p.Status.QuotaBytes == 0 && p.Metrics != nil {
 		p.Status.QuotaBytes = p.Metrics.QuotaBytes
 	}

@@ -15,28 +15,29 @@ import (
 const probeKey = "health"
 
 // read times linearizable reads through the member.
-func (p *probe) read(ctx context.Context, opts Options) {
+func (p *probe) read(ctx context.Context, opts Options) *Reads {
 	n := opts.Reads
 	if n <= 0 {
 		n = defaultReads
 	}
 	var took []time.Duration
-	p.Reads = &Reads{}
+	reads := &Reads{}
 	for range n {
 		start := time.Now()
 		err := p.readOnce(ctx, opts.timeout())
 		if err != nil && !refused(err) {
-			p.Reads.Error = err.Error()
+			reads.Error = err.Error()
 			break // without quorum each further read would wait as long
 		}
 		took = append(took, time.Since(start))
 	}
-	p.Reads.Count = len(took)
+	reads.Count = len(took)
 	if len(took) == 0 {
-		return
+		return reads
 	}
 	slices.Sort(took)
-	p.Reads.MinSeconds, p.Reads.MedianSeconds = took[0].Seconds(), took[len(took)/2].Seconds()
+	reads.MinSeconds, reads.MedianSeconds = took[0].Seconds(), took[len(took)/2].Seconds()
+	return reads
 }
 
 func (p *probe) readOnce(ctx context.Context, timeout time.Duration) error {
