@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/grpc/grpclog"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -24,7 +25,9 @@ import (
 // through the users' argv[0] dispatch.
 func TestMain(m *testing.M) {
 	run := func() {
-		os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
+		env := cli.System()
+		env.GRPCLog = grpclog.SetLoggerV2 // as main does
+		os.Exit(commands.Main(context.Background(), config.TakeArgs(), env))
 	}
 	programs := map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run}
 	if programs[filepath.Base(os.Args[0])] == nil {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 
+	"google.golang.org/grpc/grpclog"
+
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
@@ -14,5 +16,7 @@ import (
 
 func main() {
 	start.Done()
-	os.Exit(commands.Main(context.Background(), config.TakeArgs(), cli.System()))
+	env := cli.System()
+	env.GRPCLog = grpclog.SetLoggerV2
+	os.Exit(commands.Main(context.Background(), config.TakeArgs(), env))
 }

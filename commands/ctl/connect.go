@@ -122,12 +122,15 @@ func (t *tree) upstreamLog() *zap.Logger {
 // setGRPCLog sends grpc's errors to standard error, with --debug everything,
 // after the values of all flags.
 func (t *tree) setGRPCLog() {
-	if !t.Global.Debug {
-		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, t.Err))
-		return
+	log := grpclog.NewLoggerV2(io.Discard, io.Discard, t.Err)
+	if t.Global.Debug {
+		log = grpclog.NewLoggerV2WithVerbosity(t.Err, t.Err, t.Err, 4)
+		config.Dump(t.Err, t.inheritedFlags())
 	}
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2WithVerbosity(t.Err, t.Err, t.Err, 4))
-	config.Dump(t.Err, t.inheritedFlags())
+	if t.GRPCLog != nil {
+		t.GRPCLog(log)
+		t.GRPCLog = nil // a second client of this command already uses grpc
+	}
 }
 
 // nativeTimeout bounds a request that has no deadline under upstream's name.

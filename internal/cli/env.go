@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/term"
+	"google.golang.org/grpc/grpclog"
 )
 
 // Env is all that a command may know of its process. Tests build their own.
@@ -29,6 +30,10 @@ type Env struct {
 	TTY func() (Terminal, error)
 	// Notify is NotifyContext in a process. Without it no signal is heeded.
 	Notify func(parent context.Context, signals ...os.Signal) (context.Context, context.CancelFunc)
+	// GRPCLog sets where grpc's own log goes. That is global to the process and
+	// may be set only before anything uses grpc, so only a process that runs one
+	// command has it: main sets it to grpclog.SetLoggerV2, System does not.
+	GRPCLog func(grpclog.LoggerV2)
 
 	ending context.Context // of EndOn
 }
