@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 )
 
 // Bandwidth is how fast a lot of data is written and read back, as a member
@@ -56,20 +58,20 @@ func (t transfer) order() []int {
 }
 
 // bandwidth writes a new file and reads it back past the page cache.
-func bandwidth(ctx context.Context, dir string, fs Filesystem, t transfer) (_ Bandwidth, err error) {
-	s, err := newScratch(dir)
+func bandwidth(ctx context.Context, dir *dirfd.Dir, fs Filesystem, t transfer) (_ Bandwidth, err error) {
+	s, err := folders().NewIn(dir)
 	if err != nil {
 		return Bandwidth{}, err
 	}
-	defer func() { err = joinEnd(err, s.remove) }()
-	opened, err := s.create(0, t.size, false, false)
+	defer func() { err = joinEnd(err, s.Remove) }()
+	opened, err := create(s, 0, t.size, false, false)
 	if err != nil {
 		return Bandwidth{}, err
 	}
 	f := opened.(synced).File
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if fs.unlinks() {
-		_ = s.remove() // where that is too early, the deferred one does it
+		_ = s.Remove() // where that is too early, the deferred one does it
 	}
 	order := t.order()
 	written, rate, err := t.write(ctx, f, order)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
@@ -37,9 +38,13 @@ func Check(ctx context.Context, opts Options) (*Report, error) {
 	if opts.Dir, err = absDir(opts.Dir); err != nil {
 		return nil, err
 	}
-	fs, err := StatFilesystem(opts.Dir)
-	if err != nil {
+	if opts.at, err = dirfd.Open(opts.Dir); err != nil {
 		return nil, cannotMeasure(err)
+	}
+	defer opts.at.Close()
+	fs, err := StatFilesystem(opts.at.Through())
+	if err != nil {
+		return nil, cannotMeasure(opts.at.Named(err))
 	}
 	if err := refuse(fs, opts); err != nil {
 		return nil, err
@@ -51,7 +56,7 @@ func Check(ctx context.Context, opts Options) (*Report, error) {
 	report := newReport(opts, fs)
 	report.Neighbours = neighbours
 	if err := report.measure(ctx, opts); err != nil {
-		return nil, cannotMeasure(err)
+		return nil, cannotMeasure(opts.at.Named(err))
 	}
 	report.warn()
 	return report, report.judge(opts.Require)

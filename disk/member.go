@@ -59,7 +59,7 @@ type member struct {
 // itself, for what a sync takes depends on what goes on beside it: on the disk,
 // and on the processors, which the kernel's part of a sync needs, too.
 func beginMember(ctx context.Context, opts Options, _ Filesystem) (_ round, err error) {
-	s, err := newScratch(opts.Dir)
+	s, err := folders().NewIn(opts.at)
 	if err != nil {
 		return round{}, err
 	}
@@ -79,9 +79,9 @@ func beginMember(ctx context.Context, opts Options, _ Filesystem) (_ round, err 
 		err := errors.Join(ignoreCancel(g.Wait()), m.stop())
 		stopObserving()
 		runtime.GOMAXPROCS(processors)
-		return errors.Join(err, s.remove())
+		return errors.Join(err, s.Remove())
 	}
-	if err := m.start(ctx, s.dir); err != nil {
+	if err := m.start(ctx, s.Through()); err != nil {
 		return round{}, joinEnd(err, end)
 	}
 	m.counts.Store(true)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/progress"
 )
 
@@ -58,6 +59,8 @@ type Options struct {
 	SkipBandwidth bool
 	Require       Requirements  // what the disk must reach; none means etcd's minimum
 	Progress      progress.Func // told the bytes written; nil means nobody asks
+
+	at *dirfd.Dir // Dir, opened once for the whole measurement
 }
 
 const (

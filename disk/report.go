@@ -90,8 +90,12 @@ func newReport(opts Options, fs Filesystem) *Report {
 
 // measure runs all that opts ask for.
 func (r *Report) measure(ctx context.Context, opts Options) error {
-	if err := Sweep(opts.Dir); err != nil {
+	left, err := folders().SweepIn(opts.at)
+	if err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	for _, l := range left {
+		r.addWarning("leftover", "%s", l)
 	}
 	if need := opts.space(); r.Filesystem.TotalBytes > 0 && need > r.Filesystem.FreeBytes {
 		err := fmt.Errorf("%s are needed in %s, %s are free", bytesOf(need), opts.Dir, bytesOf(r.Filesystem.FreeBytes))
@@ -124,7 +128,7 @@ func (r *Report) measureSyncs(ctx context.Context, opts Options) error {
 		if err != nil {
 			return err
 		}
-		settle(ctx, opts.Dir)
+		settle(ctx, opts.at)
 		if i == 0 && !r.stopped {
 			continue
 		}
@@ -177,7 +181,7 @@ func (r *Report) round(ctx context.Context, opts Options, p pace) (Round, *hdrhi
 func (r *Report) measureBulk(ctx context.Context, opts Options) error {
 	for i := range opts.Rounds {
 		start := time.Now()
-		b, err := bandwidth(ctx, opts.Dir, r.Filesystem, transfer{
+		b, err := bandwidth(ctx, opts.at, r.Filesystem, transfer{
 			size: opts.Size, block: opts.Block, longest: opts.Duration, random: opts.Pattern == Random,
 			tell: func(done int64) { opts.Progress(opts.Size*int64(i)+done, opts.Size*int64(opts.Rounds)) },
 		})
@@ -206,7 +210,7 @@ func (r *Report) probeBandwidth(ctx context.Context, opts Options) error {
 		r.addWarning("bandwidth", "bandwidth was not measured, for only %s are free; the class rests on latency and IOPS alone", bytesOf(fs.FreeBytes))
 		return nil
 	}
-	b, err := bandwidth(ctx, opts.Dir, r.Filesystem, transfer{size: probeSize, block: probeBlock, longest: probeTime, tell: func(int64) {}})
+	b, err := bandwidth(ctx, opts.at, r.Filesystem, transfer{size: probeSize, block: probeBlock, longest: probeTime, tell: func(int64) {}})
 	if err != nil {
 		return fmt.Errorf("measure bandwidth: %w", err)
 	}

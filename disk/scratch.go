@@ -9,93 +9,19 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"github.com/etcdkit/etcdkit/internal/dirfd"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
-const (
-	// scratchPrefix begins the name of every folder that a measurement makes.
-	scratchPrefix = ".etcdkit-disk-"
-	// marker is the file that makes such a folder ours to remove. It is locked
-	// as long as its run lives.
-	marker = "etcdkit-disk-check"
-)
+// scratchPrefix begins the name of every folder that a measurement makes.
+const scratchPrefix = ".etcdkit-disk-"
 
-// scratch is the folder of one round, inside the folder to be measured.
-type scratch struct {
-	dir  string
-	lock *fileutil.LockedFile
-}
-
-func newScratch(parent string) (_ *scratch, err error) {
-	dir, err := os.MkdirTemp(parent, scratchPrefix)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}()
-	// Locked before it has its name, so that no other run sees it unlocked.
-	lock, err := fileutil.TryLockFile(filepath.Join(dir, "new"), os.O_WRONLY|os.O_CREATE, fileutil.PrivateFileMode)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, marker)); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return &scratch{dir: dir, lock: lock}, nil
-}
-
-// remove removes the folder and what is in it. Open files live on, nameless.
-// It may be called again.
-func (s *scratch) remove() error {
-	if s.lock == nil {
-		return nil
-	}
-	// What the run wrote goes first and the marker last: whatever is left when
-	// this is cut short is still marked.
-	err := removeFiles(s.dir, marker)
-	err = errors.Join(err, s.lock.Close(), os.RemoveAll(s.dir))
-	if err == nil {
-		s.lock = nil
-	}
-	return err
-}
-
-func removeFiles(dir, but string) error {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.Name() != but {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
-		}
-	}
-	return err
-}
-
-// Sweep removes the folders that killed measurements left in dir. Folders of
-// running ones, and folders without our marker, stay.
-func Sweep(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), scratchPrefix) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		lock, lockErr := fileutil.TryLockFile(filepath.Join(path, marker), os.O_WRONLY, fileutil.PrivateFileMode)
-		if lockErr != nil {
-			continue // in use, or not ours
-		}
-		err = errors.Join(err, (&scratch{dir: path, lock: lock}).remove())
-	}
-	return err
-}
+// folders are the folders of rounds, inside the folder to be measured.
+func folders() scratch.Kind { return scratch.Kind{Prefix: scratchPrefix, Marker: "etcdkit-disk-check"} }
 
 // A file is what a writer writes to: a file on the disk, or in tests a fake.
 type file interface {
@@ -127,17 +53,17 @@ func (dsynced) Sync() error { return nil }
 
 // create makes a new file of the full size, allocated but not written, as both
 // etcd's log segments and fio's files are.
-func (s *scratch) create(n int, size int64, odsync, alone bool) (_ file, err error) {
+func create(s *scratch.Folder, n int, size int64, odsync, alone bool) (_ file, err error) {
 	flags := os.O_CREATE | os.O_EXCL | os.O_RDWR
 	if odsync {
 		flags |= dsync
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, strconv.Itoa(n)), flags, fileutil.PrivateFileMode)
+	f, err := s.Dir().OpenFile(strconv.Itoa(n), flags, fileutil.PrivateFileMode)
 	if err != nil {
 		return nil, err
 	}
 	if err := fileutil.Preallocate(f, size, true); err != nil {
-		return nil, errors.Join(fmt.Errorf("allocate %s in %s: %w", bytesOf(size), filepath.Dir(s.dir), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("allocate %s in %s: %w", bytesOf(size), filepath.Dir(s.Path()), err), f.Close())
 	}
 	if odsync {
 		return dsynced{f}, nil
@@ -148,7 +74,7 @@ func (s *scratch) create(n int, size int64, odsync, alone bool) (_ file, err err
 // beginFiles prepares a round of the single-file patterns: a new file for each
 // writer, nameless at once where that changes nothing for the filesystem.
 func beginFiles(_ context.Context, opts Options, fs Filesystem) (_ round, err error) {
-	s, err := newScratch(opts.Dir)
+	s, err := folders().NewIn(opts.at)
 	if err != nil {
 		return round{}, err
 	}
@@ -158,7 +84,7 @@ func beginFiles(_ context.Context, opts Options, fs Filesystem) (_ round, err er
 		for _, f := range files {
 			err = errors.Join(err, f.Close())
 		}
-		return errors.Join(err, s.remove())
+		return errors.Join(err, s.Remove())
 	}
 	defer func() {
 		if err != nil {
@@ -168,7 +94,7 @@ func beginFiles(_ context.Context, opts Options, fs Filesystem) (_ round, err er
 	r := round{end: end}
 	alone := opts.Jobs == 1 && runtime.GOMAXPROCS(0) > 1
 	for i := range opts.Jobs {
-		f, err := s.create(i, opts.Size, opts.ODSync, alone)
+		f, err := create(s, i, opts.Size, opts.ODSync, alone)
 		if err != nil {
 			return round{}, err
 		}
@@ -177,7 +103,7 @@ func beginFiles(_ context.Context, opts Options, fs Filesystem) (_ round, err er
 	}
 	if fs.unlinks() {
 		// Where open files cannot be unlinked after all, end does it.
-		_ = s.remove()
+		_ = s.Remove()
 	}
 	return r, nil
 }
@@ -202,11 +128,8 @@ const settleTime = 200 * time.Millisecond
 
 // settle makes the filesystem free what a round has removed, so that the next
 // one does not pay for it: freeing may mean to discard the blocks on the disk.
-func settle(ctx context.Context, dir string) {
-	if f, err := os.Open(dir); err == nil {
-		_ = f.Sync() // some systems cannot sync a folder
-		_ = f.Close()
-	}
+func settle(ctx context.Context, dir *dirfd.Dir) {
+	_ = dir.Sync() // some systems cannot sync a folder
 	rest(ctx, settleTime)
 }
 

@@ -62,17 +62,17 @@ func TestAnInterruptedRoundDoesNotWaitForADiskThatHangs(t *testing.T) {
 
 func TestARunningMeasurementIsNotSwept(t *testing.T) {
 	dir := t.TempDir()
-	s, err := newScratch(dir)
+	s, err := folders().New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(dir); err != nil {
-		t.Fatal(err)
+	if left, err := folders().Sweep(dir); err != nil || len(left) > 0 {
+		t.Fatal(left, err)
 	}
-	if _, err := s.create(0, 4096, false, false); err != nil {
+	if _, err := create(s, 0, 4096, false, false); err != nil {
 		t.Errorf("the folder of a running measurement is gone: %v", err)
 	}
-	if err := s.remove(); err != nil {
+	if err := s.Remove(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -46,16 +46,16 @@ func (j *journal) save() error {
 // beginWAL prepares a round of pattern wal. The log needs names, so its folder
 // stays until the round ends.
 func beginWAL(_ context.Context, opts Options, _ Filesystem) (round, error) {
-	s, err := newScratch(opts.Dir)
+	s, err := folders().NewIn(opts.at)
 	if err != nil {
 		return round{}, err
 	}
-	j, err := newJournal(s.dir, opts.Block, opts.Jobs)
+	j, err := newJournal(s.Through(), opts.Block, opts.Jobs)
 	if err != nil {
-		return round{}, joinEnd(err, s.remove)
+		return round{}, joinEnd(err, s.Remove)
 	}
 	return round{
 		ops: []operation{func() (time.Time, error) { return time.Now(), j.save() }},
-		end: func() error { return errors.Join(j.wal.Close(), s.remove()) },
+		end: func() error { return errors.Join(j.wal.Close(), s.Remove()) },
 	}, nil
 }

@@ -13,9 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcdkit/etcdkit/internal/dirfd"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
 // MaxMembers is the largest cluster that Start builds: etcd's documentation
@@ -46,8 +50,8 @@ type Cluster struct {
 	Members []*Member
 
 	failed   *failure
-	dir      string // parent of the data directories
-	scratch  *scratch
+	dir      *dirfd.Dir // parent of the data directories, held as long as members run
+	scratch  *scratch.Folder
 	reserved []*Port
 }
 
@@ -72,7 +76,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 func start(ctx context.Context, opts Options) (c *Cluster, err error) {
-	c = &Cluster{dir: opts.Dir, failed: newFailure()}
+	c = &Cluster{failed: newFailure()}
 	opts.Log = opts.Log.WithOptions(zap.WithFatalHook(c.failed), zap.WithPanicHook(c.failed))
 	defer func() {
 		if err != nil {
@@ -80,11 +84,8 @@ func start(ctx context.Context, opts Options) (c *Cluster, err error) {
 			c = nil
 		}
 	}()
-	if c.dir == "" {
-		if c.scratch, err = newScratch(); err != nil {
-			return c, fmt.Errorf("start cluster: %w", err)
-		}
-		c.dir = c.scratch.dir
+	if err := c.openDir(opts); err != nil {
+		return c, fmt.Errorf("start cluster: %w", err)
 	}
 	if err := c.configure(opts); err != nil {
 		return c, err
@@ -95,6 +96,24 @@ func start(ctx context.Context, opts Options) (c *Cluster, err error) {
 		g.Go(func() error { return m.Start(ctx) })
 	}
 	return c, g.Wait()
+}
+
+// openDir opens the folder of the data directories. Members reach it through
+// the handle: etcd opens its files by path, and the path may lead elsewhere
+// later.
+func (c *Cluster) openDir(opts Options) (err error) {
+	if opts.Dir != "" {
+		if err := os.MkdirAll(opts.Dir, fileutil.PrivateDirMode); err != nil {
+			return err
+		}
+		c.dir, err = dirfd.Open(opts.Dir)
+		return err
+	}
+	if c.scratch, err = newScratch(opts.Log); err != nil {
+		return err
+	}
+	c.dir, err = c.scratch.Dir().Dup()
+	return err
 }
 
 // configure reserves ports and writes the configuration of every member.
@@ -112,7 +131,7 @@ func (c *Cluster) configure(opts Options) error {
 		}
 		cfg := embed.NewConfig()
 		cfg.Name = fmt.Sprintf("m%d", i+1)
-		cfg.Dir = filepath.Join(c.dir, cfg.Name+".etcd")
+		cfg.Dir = filepath.Join(c.dir.Through(), cfg.Name+".etcd")
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 		cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 		cfg.InitialClusterToken = token
@@ -122,7 +141,7 @@ func (c *Cluster) configure(opts Options) error {
 			opts.Configure(i, cfg)
 		}
 		initial = append(initial, cfg.Name+"="+cfg.AdvertisePeerUrls[0].String())
-		c.Members = append(c.Members, &Member{cfg: cfg, failed: c.failed})
+		c.Members = append(c.Members, &Member{cfg: cfg, parent: c.dir, failed: c.failed})
 	}
 	for _, m := range c.Members {
 		m.cfg.InitialCluster = strings.Join(initial, ",")
@@ -150,7 +169,7 @@ func (c *Cluster) Endpoints() []string {
 }
 
 // Dir returns the folder that holds the members' data directories.
-func (c *Cluster) Dir() string { return c.dir }
+func (c *Cluster) Dir() string { return c.dir.Path() }
 
 // Failed is closed when a member cannot go on, because its disk is full for
 // example. Err then tells why, and Close still removes what Start created.
@@ -160,7 +179,7 @@ func (c *Cluster) Failed() <-chan struct{} { return c.failed.done }
 func (c *Cluster) Err() error {
 	select {
 	case <-c.failed.done:
-		return c.failed.err
+		return c.dir.Named(c.failed.err)
 	default:
 		return nil
 	}
@@ -177,8 +196,12 @@ func (c *Cluster) Close() error {
 	for _, r := range c.reserved {
 		r.Release()
 	}
-	if c.scratch == nil {
-		return nil
+	var err error
+	if c.scratch != nil {
+		err = c.scratch.Remove()
 	}
-	return c.scratch.remove()
+	if c.dir != nil && c.Err() == nil { // a member that failed may still open files through the handle
+		err = errors.Join(err, c.dir.Close())
+	}
+	return err
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 )
 
 // failedGrace is how long a member that has failed may take to stop.
@@ -17,6 +20,7 @@ const failedGrace = 2 * time.Second
 // the same data directory and ports.
 type Member struct {
 	cfg    *embed.Config
+	parent *dirfd.Dir // of the data directory
 	failed *failure
 
 	mu     sync.Mutex
@@ -33,7 +37,12 @@ func (m *Member) Endpoint() string { return m.cfg.AdvertiseClientUrls[0].String(
 func (m *Member) PeerURL() string { return m.cfg.AdvertisePeerUrls[0].String() }
 
 // DataDir returns the member's data directory.
-func (m *Member) DataDir() string { return m.cfg.Dir }
+func (m *Member) DataDir() string {
+	if below, ok := strings.CutPrefix(m.cfg.Dir, m.parent.Through()); ok {
+		return m.parent.Path() + below
+	}
+	return m.cfg.Dir
+}
 
 // ID returns the member's id, or 0 while it is stopped.
 func (m *Member) ID() uint64 {
@@ -56,7 +65,7 @@ func (m *Member) Start(ctx context.Context) error {
 	cfg := *m.cfg
 	server, err := guard(m.failed, func() (*embed.Etcd, error) { return embed.StartEtcd(&cfg) }, m.close)
 	if err != nil {
-		return fmt.Errorf("start member %s: %w", m.cfg.Name, err)
+		return fmt.Errorf("start member %s: %w", m.cfg.Name, m.parent.Named(err))
 	}
 	select {
 	case <-server.Server.ReadyNotify():
@@ -71,7 +80,7 @@ func (m *Member) Start(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	m.close(server)
-	return fmt.Errorf("start member %s: %w", m.cfg.Name, err)
+	return fmt.Errorf("start member %s: %w", m.cfg.Name, m.parent.Named(err))
 }
 
 // Stop stops the member at once, without handing leadership on. Its data

@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"github.com/etcdkit/etcdkit/internal/dirfd"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
 // Ports are taken from below the range that operating systems hand out to
@@ -26,25 +26,31 @@ const (
 // same.
 type Port struct {
 	port int
-	lock *fileutil.LockedFile
+	lock *scratch.Lock
+	dir  *dirfd.Dir // of the lock
 }
 
 // ReservePort finds a free loopback port and keeps it until Release.
 func ReservePort() (*Port, error) {
+	dir, err := dirfd.Open(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("find a free loopback port: %w", err)
+	}
 	for range portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		path := filepath.Join(os.TempDir(), fmt.Sprintf("etcdkit-port-%d.lock", port))
-		lock, err := fileutil.TryLockFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
+		var lock *scratch.Lock
+		if lock, err = scratch.OpenOrCreate(dir, fmt.Sprintf("etcdkit-port-%d.lock", port)); err != nil {
 			continue // taken, perhaps by another user
 		}
-		r := &Port{port: port, lock: lock}
 		if free(port) {
-			return r, nil
+			return &Port{port: port, lock: lock, dir: dir}, nil
 		}
-		r.Release()
+		_ = lock.Remove()
 	}
-	return nil, errors.New("find a free loopback port: every port tried was in use")
+	if errors.Is(err, scratch.ErrLocked) || err == nil {
+		err = errors.New("every port tried was in use")
+	}
+	return nil, errors.Join(fmt.Errorf("find a free loopback port: %w", err), dir.Close())
 }
 
 // free reports whether nobody listens on the port.
@@ -61,7 +67,6 @@ func (r *Port) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa
 
 // Release gives the port back.
 func (r *Port) Release() {
-	name := r.lock.Name()
-	_ = os.Remove(name) // before the lock goes: afterwards it may be another's
-	_ = r.lock.Close()
+	_ = r.lock.Remove()
+	_ = r.dir.Close()
 }

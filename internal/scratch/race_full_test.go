@@ -1,0 +1,6 @@
+//go:build full
+
+package scratch
+
+// raceStarts is how many folders each starter makes beside the sweepers.
+const raceStarts = 3000
