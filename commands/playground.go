@@ -75,6 +75,9 @@ func runPlayground(ctx context.Context, a *app.App, opts playgroundOptions, comm
 		return fmt.Errorf("playground: %w", err)
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
+	for _, l := range cluster.LeftAlone {
+		a.Warn("%s", l)
+	}
 	if opts.kubernetes {
 		if err := fillPlayground(ctx, cluster.Endpoints()); err != nil {
 			return fmt.Errorf("playground: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/secrets"
 	"github.com/etcdkit/etcdkit/snapshot"
@@ -196,23 +197,15 @@ func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.
 	for _, note := range backup.Notes {
 		a.Note("%s", note)
 	}
-	file, err := os.CreateTemp(f.scratch, "etcdkit-scan-*") // mode 0600
+	file, err := scratch.NewFile(f.scratch, "etcdkit-scan-")
 	if err != nil {
 		return nil, fmt.Errorf("decode backup: %w", err)
 	}
-	// Without a name the copy is gone when the process is, however it ends.
-	// Where the system cannot do that, it is removed at the end.
-	early := os.Remove(file.Name())
-	defer func() {
-		err = errors.Join(err, file.Close())
-		if early != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	if _, err := io.Copy(file, backup); err != nil {
 		return nil, fmt.Errorf("decode backup %s: %w", backup.Name, err)
 	}
-	return secrets.ScanFile(ctx, secrets.OSFile{File: file}, opts)
+	return secrets.ScanFile(ctx, secrets.OSFile{File: file.File}, opts)
 }
 
 func scanSecretsFile(ctx context.Context, name string, opts secrets.Options) (r *secrets.Report, err error) {

@@ -173,6 +173,9 @@ func (f *verifyFlags) choose(ctx context.Context, a *app.App, repo store.Store, 
 func reportVerified(a *app.App, results []*snapshot.Verification) error {
 	bad, unknown := 0, 0
 	for _, v := range results {
+		for _, l := range v.LeftAlone {
+			a.Warn("%s", l)
+		}
 		switch v.Result {
 		case snapshot.ResultBad:
 			bad++

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
 // drillMember is the name of the embedded cluster's only member, and with an
@@ -22,15 +22,19 @@ const (
 	bootTimeout = 10 * time.Minute
 )
 
+// drills are the folders of drills. A killed one's holds restored data.
+func drills() scratch.Kind { return scratch.Kind{Prefix: "etcdkit-drill-", Marker: "in-use"} }
+
 // drill restores the decoded snapshot, boots an etcd on it and compares what
 // that serves with what the file says. How long the steps took is the recovery
 // time.
-func (v *Verification) drill(ctx context.Context, from *scratch, opts VerifyOptions) (err error) {
-	dir, err := os.MkdirTemp(opts.Scratch, "etcdkit-drill-*")
+func (v *Verification) drill(ctx context.Context, from *decoded, opts VerifyOptions) (err error) {
+	folder, err := drills().New(opts.Scratch)
 	if err != nil {
 		return fmt.Errorf("make a folder for the drill: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(folder.Dir().Named(err), folder.Remove()) }()
+	dir := folder.Through()
 	start := opts.Now()
 	_, err = Restore(ctx, RestoreSource{Name: v.Name, Reader: io.NewSectionReader(from.file, 0, from.size), Size: from.size}, RestoreOptions{
 		DataDir: filepath.Join(dir, drillMember+".etcd"), Name: drillMember, PeerURLs: []string{drillPeer},

@@ -14,6 +14,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/progress"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
 // KubernetesBump is how far a restore moves the revision on where the keyspace
@@ -126,7 +127,8 @@ type Restored struct {
 	Source    string
 	DataDir   string
 	WALDir    string
-	MovedTo   []string // what was moved aside
+	MovedTo   []string       // what was moved aside
+	LeftAlone []scratch.Left // what looked like a killed restore's, and may not be
 	Name      string
 	MemberID  uint64
 	ClusterID uint64
@@ -163,6 +165,7 @@ func Restore(ctx context.Context, src RestoreSource, opts RestoreOptions) (*Rest
 		return nil, err
 	}
 	r, err := restore(ctx, src, opts, m, t)
+	err = t.named(err)
 	return r, errors.Join(err, t.close())
 }
 
@@ -193,7 +196,7 @@ func restore(ctx context.Context, src RestoreSource, opts RestoreOptions, m *new
 	if err := t.commit(opts); err != nil {
 		return nil, err
 	}
-	r.MovedTo = t.moved
+	r.MovedTo, r.LeftAlone = t.moved, t.left
 	opts.Log.Info("restored snapshot", zap.String("path", src.Name), zap.String("wal-dir", t.wal), zap.String("data-dir", t.dir))
 	return r, nil
 }

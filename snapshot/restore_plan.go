@@ -72,7 +72,7 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 		ended = end
 	}
 	c := copiedOf(s)
-	if kept.scratch != nil {
+	if kept.decoded != nil {
 		src.At = kept.file
 	}
 	if err := c.judge(src, opts.SkipHashCheck); err != nil {
@@ -96,11 +96,11 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 
 // planCopy is a temporary copy of a stream, to look into; nil where none is
 // needed, or possible.
-type planCopy struct{ *scratch }
+type planCopy struct{ *decoded }
 
 // keep begins a copy where a number of the plan needs more than a stream.
 func (f Facts) keep(src RestoreSource) planCopy {
-	s := &scratch{}
+	s := &decoded{}
 	if !f.Bump.Auto || src.At != nil || room("", src.Size, "") != nil || s.create() != nil {
 		return planCopy{}
 	}
@@ -108,15 +108,15 @@ func (f Facts) keep(src RestoreSource) planCopy {
 }
 
 func (p planCopy) Write(b []byte) (int, error) {
-	if p.scratch == nil {
+	if p.decoded == nil {
 		return len(b), nil
 	}
 	return scratchWriter(p).Write(b)
 }
 
 func (p planCopy) remove() {
-	if p.scratch != nil {
-		p.scratch.remove()
+	if p.decoded != nil {
+		p.decoded.remove()
 	}
 }
 

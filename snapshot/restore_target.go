@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.uber.org/zap"
 
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
@@ -20,7 +23,7 @@ const (
 	memberDir    = "member"
 	asideInfix   = ".old-"
 	stagePrefix  = ".etcdkit-restore-"
-	stageLock    = "in-use"
+	stagedLog    = "wal" // name of a log in the stage beside the member
 	lostAndFound = "lost+found"
 	// walRoom is what etcd preallocates for its log: the first segment, and
 	// the next one as soon as it starts.
@@ -29,19 +32,26 @@ const (
 	logPlaced = "moved into place"
 )
 
+// stages are the folders in which restores build.
+func stages() scratch.Kind { return scratch.Kind{Prefix: stagePrefix, Marker: "in-use"} }
+
 // stagedDir is a data directory in the making. Everything is built in a stage
 // inside of it, because it may be a mount point, which no other directory can
-// be renamed over.
+// be renamed over. The target and the folder of a log outside are opened once;
+// what is built is reached through the handles of the stages.
 type stagedDir struct {
 	dir, wal  string
-	stage     string
-	walBelow  string // where the log is in the member directory, "" where it is not
-	walBeside bool   // the log is in dir, beside the member directory
-	walStage  string // for a log that is not in the member directory
-	lock      *fileutil.LockedFile
-	created   bool // dir is our own
+	at        *dirfd.Dir      // dir
+	folder    *scratch.Folder // the stage, in dir
+	stage     string          // its path, whatever happens to its name
+	walBelow  string          // where the log is in the member directory, "" where it is not
+	walBeside bool            // the log is in dir, beside the member directory
+	walAt     *dirfd.Dir      // holds a log that is outside of dir
+	walFolder *scratch.Folder // the stage of such a log
+	created   bool            // dir is our own
 	done      bool
 	moved     []string
+	left      []scratch.Left // what looked like a dead stage, and may not be ours
 }
 
 // openStagedDir checks the target and makes a stage in it.
@@ -67,7 +77,12 @@ func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
 			err = errors.Join(err, t.close())
 		}
 	}()
-	t.sweepStages()
+	if err := t.open(); err != nil {
+		return nil, err
+	}
+	if err := t.sweepStages(); err != nil {
+		return nil, err
+	}
 	if err := t.checkRoom(size); err != nil {
 		return nil, err
 	}
@@ -96,26 +111,38 @@ func (t *stagedDir) placeWAL() error {
 	return nil
 }
 
-// makeStage makes the directories that a member's files go to, and locks them
-// as in use.
-func (t *stagedDir) makeStage() error {
-	name := stagePrefix + newRun()
-	t.stage = filepath.Join(t.dir, name)
-	switch {
-	case t.walInside():
-	case t.walBeside:
-		t.walStage = filepath.Join(t.stage, "wal")
-	default:
-		t.walStage = filepath.Join(filepath.Dir(t.wal), name)
+// open opens the folders that the member and its log go to.
+func (t *stagedDir) open() (err error) {
+	if t.at, err = dirfd.Open(t.dir); err != nil {
+		return fmt.Errorf("open the data directory: %w", err)
+	}
+	if t.walInside() || t.walBeside {
+		return nil
+	}
+	parent := filepath.Dir(t.wal)
+	if err := os.MkdirAll(parent, fileutil.PrivateDirMode); err != nil {
+		return fmt.Errorf("create the folder of the log: %w", err)
+	}
+	if t.walAt, err = dirfd.Open(parent); err != nil {
+		return fmt.Errorf("open the folder of the log: %w", err)
+	}
+	return nil
+}
+
+// makeStage makes the directories that a member's files go to.
+func (t *stagedDir) makeStage() (err error) {
+	if t.folder, err = stages().NewIn(t.at); err != nil {
+		return fmt.Errorf("make a folder in the data directory: %w", err)
+	}
+	t.stage = t.folder.Through()
+	if t.walAt != nil {
+		if t.walFolder, err = stages().NewIn(t.walAt); err != nil {
+			return fmt.Errorf("make a folder for the log: %w", err)
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(t.stage, memberDir, "snap"), fileutil.PrivateDirMode); err != nil {
 		return fmt.Errorf("create the data directory: %w", err)
 	}
-	lock, err := fileutil.TryLockFile(filepath.Join(t.stage, stageLock), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("lock %s: %w", t.stage, err)
-	}
-	t.lock = lock
 	return nil
 }
 
@@ -124,8 +151,11 @@ func (t *stagedDir) snapDir() string  { return filepath.Join(t.stage, memberDir,
 
 // stagedWAL is where the log is built.
 func (t *stagedDir) stagedWAL() string {
-	if t.walStage != "" {
-		return t.walStage
+	switch {
+	case t.walFolder != nil:
+		return filepath.Join(t.walFolder.Through(), stagedLog)
+	case t.walBeside:
+		return filepath.Join(t.stage, stagedLog)
 	}
 	return filepath.Join(t.stage, memberDir, t.walBelow)
 }
@@ -186,13 +216,13 @@ func refuseInUse(dir string) error {
 // checkRoom refuses to begin what cannot fit.
 func (t *stagedDir) checkRoom(size int64) error {
 	need := uint64(max(size, 0))
-	if t.walInside() || t.walBeside {
+	if t.walAt == nil {
 		return haveRoom(t.dir, need+walRoom)
 	}
 	if err := haveRoom(t.dir, need); err != nil {
 		return err
 	}
-	return haveRoom(filepath.Dir(t.wal), walRoom)
+	return haveRoom(t.walAt.Path(), walRoom)
 }
 
 func haveRoom(dir string, need uint64) error {
@@ -203,23 +233,39 @@ func haveRoom(dir string, need uint64) error {
 	return nil
 }
 
-// sweepStages removes the stages of restores that were killed. The lock of a
-// stage speaks for its log outside of the target too.
-func (t *stagedDir) sweepStages() {
-	stages, _ := filepath.Glob(filepath.Join(t.dir, stagePrefix+"*"))
-	for _, stage := range stages {
-		lock, err := fileutil.TryLockFile(filepath.Join(stage, stageLock), os.O_RDWR, 0o600)
+// sweepStages removes the stages of restores that were killed.
+func (t *stagedDir) sweepStages() error {
+	for _, dir := range []*dirfd.Dir{t.at, t.walAt} {
+		if dir == nil {
+			continue
+		}
+		left, err := stages().SweepIn(dir)
 		if err != nil {
-			continue // in use, or just being made
+			return fmt.Errorf("remove what a killed restore left: %w", err)
 		}
-		if !t.walInside() {
-			log := filepath.Join(filepath.Dir(t.wal), filepath.Base(stage))
-			_ = os.RemoveAll(log)
-			_ = os.RemoveAll(log + ".tmp")
-		}
-		_ = os.RemoveAll(stage)
-		_ = lock.Close()
+		t.left = append(t.left, left...)
 	}
+	return nil
+}
+
+// A move puts something that was built into place.
+type move struct {
+	from     *dirfd.Dir
+	fromName string
+	to       *dirfd.Dir
+	toName   string
+}
+
+// moves returns what goes into place, the log first.
+func (t *stagedDir) moves() []move {
+	member := move{t.folder.Dir(), memberDir, t.at, memberDir}
+	switch {
+	case t.walFolder != nil:
+		return []move{{t.walFolder.Dir(), stagedLog, t.walAt, filepath.Base(t.wal)}, member}
+	case t.walBeside:
+		return []move{{t.folder.Dir(), stagedLog, t.at, filepath.Base(t.wal)}, member}
+	}
+	return []move{member}
 }
 
 // commit moves what was built into place.
@@ -233,17 +279,13 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 		return err
 	}
 	now := opts.Now().UTC().Format(timeFormat)
-	moves := [][2]string{{filepath.Join(t.stage, memberDir), filepath.Join(t.dir, memberDir)}}
-	if t.walStage != "" {
-		moves = append([][2]string{{t.walStage, t.wal}}, moves...)
-	}
 	var undo []func() error
-	for _, m := range moves {
-		back, err := t.place(m[0], m[1], now, opts.MoveAside)
+	for _, m := range t.moves() {
+		back, err := t.place(m, now, opts.MoveAside)
 		undo = append(undo, back...)
 		if err == nil {
-			err = wholefile.SyncDir(filepath.Dir(m[1])) // a member must not last without its log
-			opts.Log.Debug(logPlaced, zap.String("path", m[1]))
+			err = m.to.Sync() // a member must not last without its log
+			opts.Log.Debug(logPlaced, zap.String("path", filepath.Join(m.to.Path(), m.toName)))
 		}
 		if err != nil {
 			for i := range undo {
@@ -259,37 +301,35 @@ func (t *stagedDir) commit(opts RestoreOptions) error {
 	return nil
 }
 
-// place moves from to to, after moving aside what is there, if that is wanted.
-// It returns how to undo what was done, also when it fails.
-func (t *stagedDir) place(from, to, now string, moveAside bool) (undo []func() error, err error) {
-	if _, err := os.Lstat(to); err == nil {
+// place makes a move, after moving aside what is there, if that is wanted. It
+// returns how to undo what was done, also when it fails.
+func (t *stagedDir) place(m move, now string, moveAside bool) (undo []func() error, err error) {
+	to := filepath.Join(m.to.Path(), m.toName)
+	if _, err := m.to.Lstat(m.toName); err == nil {
 		if !moveAside {
 			return nil, fmt.Errorf("%w: somebody else made %s meanwhile", ErrNotEmpty, to)
 		}
-		aside := to + asideInfix + now
-		if _, err := os.Lstat(aside); err == nil {
-			return nil, fmt.Errorf("%s exists already", aside)
-		}
-		if err := os.Rename(to, aside); err != nil {
+		aside := m.toName + asideInfix + now
+		if err := m.to.RenameNew(m.toName, m.to, aside); err != nil {
 			return nil, err
 		}
-		t.moved = append(t.moved, aside)
-		undo = append(undo, func() error { return os.Rename(aside, to) })
+		t.moved = append(t.moved, to+asideInfix+now)
+		undo = append(undo, func() error { return m.to.RenameNew(aside, m.to, m.toName) })
 	}
-	if err := os.Rename(from, to); err != nil {
+	if err := m.from.RenameNew(m.fromName, m.to, m.toName); err != nil {
 		return undo, err
 	}
-	return append(undo, func() error { return os.Rename(to, from) }), nil
+	return append(undo, func() error { return m.to.RenameNew(m.toName, m.from, m.fromName) }), nil
 }
 
 // chown gives everything that was built to its owner.
 func (t *stagedDir) chown(o Owner) error {
 	roots := []string{filepath.Join(t.stage, memberDir)}
-	if t.walStage != "" {
-		roots = append(roots, t.walStage)
+	if !t.walInside() {
+		roots = append(roots, t.stagedWAL())
 	}
 	if t.created {
-		if err := os.Lchown(t.dir, o.UID, o.GID); err != nil {
+		if err := t.at.Chown(o.UID, o.GID); err != nil {
 			return fmt.Errorf("set the owner: %w", err)
 		}
 	}
@@ -317,18 +357,39 @@ func (t *stagedDir) syncDirs() error {
 	return nil
 }
 
-// close removes the stage, and the whole target where nothing was put in place
+// close removes the stages, and the whole target where nothing was put in place
 // and it did not exist before.
 func (t *stagedDir) close() error {
 	var errs []error
-	if t.lock != nil {
-		errs = append(errs, os.RemoveAll(t.stage), t.lock.Close())
+	for _, f := range []*scratch.Folder{t.folder, t.walFolder} {
+		if f != nil {
+			errs = append(errs, f.Remove())
+		}
 	}
-	if t.walStage != "" && !t.done {
-		errs = append(errs, os.RemoveAll(t.walStage), os.RemoveAll(t.walStage+".tmp"))
+	for _, dir := range []*dirfd.Dir{t.at, t.walAt} {
+		if dir != nil {
+			errs = append(errs, dir.Close())
+		}
 	}
 	if t.created && !t.done {
-		_ = os.Remove(t.dir) // only if empty
+		_ = dirfd.RemoveFolder(t.dir) // only if empty
 	}
 	return errors.Join(errs...)
+}
+
+// named returns err with paths that mean something to a reader, and names the
+// target where err does not say what failed.
+func (t *stagedDir) named(err error) error {
+	for _, f := range []*scratch.Folder{t.folder, t.walFolder} {
+		if f != nil {
+			err = f.Dir().Named(err)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) && !strings.Contains(err.Error(), t.dir) {
+		return fmt.Errorf("restore to %s: %w", t.dir, err)
+	}
+	return err
 }

@@ -123,7 +123,8 @@ func TestAWriteAheadLogOfItsOwnPlace(t *testing.T) {
 	// What a killed restore left in both places.
 	stage := filepath.Join(dir, ".etcdkit-restore-0badcafe")
 	log := filepath.Join(filepath.Dir(wal), filepath.Base(stage))
-	if err := errors.Join(os.MkdirAll(stage, 0o700), os.MkdirAll(log, 0o700), os.WriteFile(filepath.Join(stage, "in-use"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(stage, 0o700), os.MkdirAll(filepath.Join(log, "wal"), 0o700),
+		os.WriteFile(filepath.Join(stage, "in-use"), nil, 0o600), os.WriteFile(filepath.Join(log, "in-use"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	restoreTo(t, kubernetes(t), opts)

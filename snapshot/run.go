@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
-
+	"github.com/etcdkit/etcdkit/internal/dirfd"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -26,6 +26,8 @@ const (
 	// settled is when a store has finished what the last request of a killed run
 	// began: until then more of that run may come to light.
 	settled = time.Hour
+	// maxRunFile bounds a run's file: some 100,000 keys that a prune deletes.
+	maxRunFile = 32 << 20
 )
 
 // Runs is the folder in which every run that changes a repository leaves a
@@ -42,7 +44,8 @@ type runFile struct {
 // run is a run under way.
 type run struct {
 	id   string
-	lock *fileutil.LockedFile
+	lock *scratch.Lock
+	dir  *dirfd.Dir // of its file
 }
 
 // start registers a run. It fails where the folder cannot be written; the run
@@ -51,26 +54,31 @@ func (r Runs) start(id string, content runFile) (*run, error) {
 	if r.Dir == "" {
 		return &run{id: id}, nil
 	}
-	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
-		return &run{id: id}, fmt.Errorf("register run: %w", err)
-	}
-	lock, err := fileutil.TryLockFile(filepath.Join(r.Dir, id+runSuffix), os.O_CREATE|os.O_RDWR, 0o600)
+	err := os.MkdirAll(r.Dir, 0o700)
 	if err != nil {
 		return &run{id: id}, fmt.Errorf("register run: %w", err)
 	}
-	err = json.NewEncoder(lock).Encode(content)
-	return &run{id: id, lock: lock}, err
+	text, err := json.Marshal(content)
+	if err != nil {
+		return &run{id: id}, fmt.Errorf("register run: %w", err)
+	}
+	dir, err := dirfd.Open(r.Dir)
+	if err != nil {
+		return &run{id: id}, fmt.Errorf("register run: %w", err)
+	}
+	lock, err := scratch.Create(dir, id+runSuffix, append(text, '\n'))
+	if err != nil {
+		return &run{id: id}, errors.Join(fmt.Errorf("register run: %w", err), dir.Close())
+	}
+	return &run{id: id, lock: lock, dir: dir}, nil
 }
 
 // end removes the run's file: it has left nothing behind.
 func (r *run) end() {
-	if r.lock == nil {
-		return
+	if r.lock != nil {
+		_ = r.lock.Remove()
+		r.release()
 	}
-	name := r.lock.Name()
-	_ = os.Remove(name)
-	_ = r.lock.Close()
-	r.lock = nil
 }
 
 // abandon leaves the run's file behind, unlocked: a later run looks whether
@@ -78,8 +86,13 @@ func (r *run) end() {
 func (r *run) abandon() {
 	if r.lock != nil {
 		_ = r.lock.Close()
-		r.lock = nil
+		r.release()
 	}
+}
+
+func (r *run) release() {
+	_ = r.dir.Close()
+	r.lock, r.dir = nil, nil
 }
 
 // dead is a run of this machine that ended without cleaning up. Its file is
@@ -87,6 +100,7 @@ func (r *run) abandon() {
 type dead struct {
 	run   *run
 	file  runFile
+	bad   bool // its file says nothing
 	began time.Time
 }
 
@@ -100,38 +114,57 @@ func placeOf(repo store.Store) string {
 }
 
 // read returns the runs of this machine at a repository: those that are dead,
-// locked by the caller now, and the ids of those that live.
+// locked by the caller now, and the ids of those that live. A file that is not
+// certainly the caller's own counts as that of a living run: nothing is removed
+// on the word of somebody else.
 func (r Runs) read(repository string) (ended map[string]*dead, living map[string]bool) {
 	ended, living = map[string]*dead{}, map[string]bool{}
 	if r.Dir == "" {
 		return ended, living
 	}
-	names, _ := filepath.Glob(filepath.Join(r.Dir, "*"+runSuffix)) // fails only for a bad pattern
+	dir, err := dirfd.Open(r.Dir)
+	if err != nil {
+		return ended, living
+	}
+	defer dir.Close()
+	scratch.SweepNew(dir)
+	names, _ := dir.Names()
 	for _, name := range names {
-		id := strings.TrimSuffix(filepath.Base(name), runSuffix)
-		lock, err := fileutil.TryLockFile(name, os.O_RDWR, 0o600)
-		if errors.Is(err, fs.ErrNotExist) {
+		id, ok := strings.CutSuffix(name, runSuffix)
+		if !ok || id == "" || strings.HasPrefix(name, ".") {
 			continue
 		}
-		if err != nil {
-			living[id] = true
-			continue
-		}
-		d := &dead{run: &run{id: id, lock: lock}}
-		if info, err := lock.Stat(); err == nil {
-			d.began = info.ModTime()
-		}
-		err = json.NewDecoder(lock).Decode(&d.file)
+		d, err := openDead(dir, id)
 		switch {
-		case err != nil && time.Since(d.began) > settled:
+		case errors.Is(err, scratch.ErrLocked), err != nil && !errors.Is(err, fs.ErrNotExist):
+			living[id] = true
+		case err != nil:
+		case d.bad && time.Since(d.began) > settled:
 			d.run.end() // killed before it had begun anything
-		case err != nil, d.file.Repository != repository:
-			_ = lock.Close() // another repository's, cleaned there
+		case d.bad, d.file.Repository != repository:
+			d.run.abandon() // another repository's, cleaned there
 		default:
 			ended[id] = d
 		}
 	}
 	return ended, living
+}
+
+// openDead locks and reads the file of a run that is dead.
+func openDead(dir *dirfd.Dir, id string) (*dead, error) {
+	lock, err := scratch.Open(dir, id+runSuffix)
+	if err != nil {
+		return nil, err
+	}
+	d := &dead{run: &run{id: id, lock: lock}}
+	if d.run.dir, err = dir.Dup(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if info, err := lock.Stat(); err == nil {
+		d.began = info.ModTime()
+	}
+	d.bad = json.NewDecoder(io.LimitReader(lock, maxRunFile)).Decode(&d.file) != nil
+	return d, nil
 }
 
 // Leftover is something that a run began and did not finish.
@@ -171,7 +204,7 @@ func clean(ctx context.Context, repo store.Store, opts CleanOptions) (found []Le
 	defer func() {
 		for _, d := range ended {
 			if err != nil || opts.DryRun || opts.Now().Sub(d.began) < settled {
-				_ = d.run.lock.Close() // the next run looks again
+				d.run.abandon() // the next run looks again
 				continue
 			}
 			d.run.end()

@@ -11,16 +11,17 @@ import (
 	"github.com/etcdkit/etcdkit/internal/freespace"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
-// scratch is a decoded snapshot to look into: a temporary copy, or the local
+// decoded is a decoded snapshot to look into: a temporary copy, or the local
 // file itself.
-type scratch struct {
+type decoded struct {
 	dir  string
 	flag string // that chooses dir, for hints
 	file *os.File
+	temp *scratch.File // file, if it is a copy
 	size int64
-	temp bool
 	err  error // why it could not be written
 }
 
@@ -43,7 +44,7 @@ func room(dir string, need int64, flag string) error {
 }
 
 // use looks into a file where it is.
-func (s *scratch) use(name string) (err error) {
+func (s *decoded) use(name string) (err error) {
 	if s.file, s.err = os.Open(name); s.err != nil {
 		return s.err
 	}
@@ -58,7 +59,7 @@ func (s *scratch) use(name string) (err error) {
 
 // fill copies a snapshot into a temporary file. An error that s.err does not
 // hold is the snapshot's.
-func (s *scratch) fill(src io.Reader) error {
+func (s *decoded) fill(src io.Reader) error {
 	if err := s.create(); err != nil {
 		return err
 	}
@@ -66,21 +67,19 @@ func (s *scratch) fill(src io.Reader) error {
 }
 
 // create makes the temporary file.
-func (s *scratch) create() error {
-	file, err := os.CreateTemp(s.dir, "etcdkit-scratch-*.db") // 0600 by its contract
+func (s *decoded) create() error {
+	file, err := scratch.NewFile(s.dir, "etcdkit-scratch-")
 	if err != nil {
 		s.err = hint.With(fmt.Errorf("make a temporary copy: %w", err), "choose a folder with %s", s.flag)
 		return s.err
 	}
-	s.file, s.temp = file, true
-	// Unlinked at once where that is possible: a killed run leaves nothing.
-	_ = os.Remove(file.Name())
+	s.file, s.temp = file.File, file
 	return nil
 }
 
 // otherwise says what the file is where it is no database at all: of such a
 // one a missing SHA-256 is not what is wrong.
-func (s *scratch) otherwise(err error) error {
+func (s *decoded) otherwise(err error) error {
 	if s.file == nil || !errors.Is(err, ErrIncomplete) {
 		return err
 	}
@@ -91,7 +90,7 @@ func (s *scratch) otherwise(err error) error {
 }
 
 // scratchWriter keeps a failure to write apart from one to read.
-type scratchWriter struct{ *scratch }
+type scratchWriter struct{ *decoded }
 
 func (w scratchWriter) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
@@ -107,12 +106,13 @@ func (w scratchWriter) Write(p []byte) (int, error) {
 }
 
 // remove removes a temporary copy.
-func (s *scratch) remove() {
+func (s *decoded) remove() {
 	if s.file == nil {
 		return
 	}
-	_ = s.file.Close()
-	if s.temp {
-		_ = os.Remove(s.file.Name())
+	if s.temp != nil {
+		_ = s.temp.Close()
+		return
 	}
+	_ = s.file.Close()
 }

@@ -17,7 +17,7 @@ func (o SaveOptions) staged(ctx context.Context, src io.Reader, put func(context
 	if o.Stage == "" {
 		return put(ctx, o.limited(ctx, src))
 	}
-	file := &scratch{dir: o.Stage, flag: "--stage"}
+	file := &decoded{dir: o.Stage, flag: "--stage"}
 	defer file.remove()
 	if err := file.fill(src); err != nil {
 		return fmt.Errorf("stage in %s: %w", o.Stage, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -45,6 +46,9 @@ type Verification struct {
 	HashKV          *uint32 `json:"hashKV,omitempty"`
 	CompactRevision *int64  `json:"compactRevision,omitempty"`
 	ToolVersion     string  `json:"toolVersion,omitempty"`
+
+	// LeftAlone looked like what a killed drill leaves, and may not be that.
+	LeftAlone []scratch.Left `json:"-"`
 }
 
 // Check is one thing that a verification looked at.

@@ -119,21 +119,26 @@ func verify(ctx context.Context, s subject, opts VerifyOptions) (*Verification, 
 	if opts.Progress == nil {
 		opts.Progress = progress.Discard
 	}
+	left, err := drills().Sweep(opts.Scratch) // a killed drill's holds data, and takes space
+	if err != nil {
+		return nil, fmt.Errorf("verify %s: remove what a killed drill left: %w", s.name, err)
+	}
 	if err := room(opts.Scratch, s.scratchBytes(opts), "--scratch"); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", s.name, err)
 	}
 	v := newVerification(s.name, opts)
-	scratch := &scratch{dir: opts.Scratch, flag: "--scratch"}
-	defer scratch.remove()
-	readable, err := v.checkBytes(ctx, s, opts, scratch)
+	v.LeftAlone = left
+	from := &decoded{dir: opts.Scratch, flag: "--scratch"}
+	defer from.remove()
+	readable, err := v.checkBytes(ctx, s, opts, from)
 	if err != nil || !readable || opts.Level == LevelStored || v.close().Result == ResultBad {
 		return v.close(), err
 	}
-	if err := v.checkDatabase(ctx, s.manifest, opts, scratch); err != nil {
+	if err := v.checkDatabase(ctx, s.manifest, opts, from); err != nil {
 		return nil, err
 	}
 	if opts.Level == LevelRestored && v.close().OK {
-		if err := v.drill(ctx, scratch, opts); err != nil {
+		if err := v.drill(ctx, from, opts); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +164,7 @@ func (s subject) scratchBytes(opts VerifyOptions) (n int64) {
 // checkBytes reads the data once, from the stored bytes to the SHA-256 at the
 // snapshot's end, and keeps the decoded snapshot in scratch. It reports whether
 // there is one to look into.
-func (v *Verification) checkBytes(ctx context.Context, s subject, opts VerifyOptions, to *scratch) (readable bool, err error) {
+func (v *Verification) checkBytes(ctx context.Context, s subject, opts VerifyOptions, to *decoded) (readable bool, err error) {
 	start := opts.Now()
 	body, err := s.open(ctx)
 	if err != nil {
@@ -192,7 +197,7 @@ func (v *Verification) checkBytes(ctx context.Context, s subject, opts VerifyOpt
 
 // decode reads the snapshot to its end, into scratch unless the local file
 // itself can be looked into, or nobody wants to.
-func (s subject) decode(stored io.Reader, opts VerifyOptions, to *scratch) (*checked, error) {
+func (s subject) decode(stored io.Reader, opts VerifyOptions, to *decoded) (*checked, error) {
 	decoded, encoded, err := decode(stored, opts.Identities)
 	if err != nil {
 		return nil, err
@@ -254,7 +259,7 @@ func (v *Verification) checkSnapshot(m *Manifest, plain *checked, err error, too
 
 // checkDatabase reads every page and revision of the decoded snapshot and
 // holds what it finds against the manifest.
-func (v *Verification) checkDatabase(ctx context.Context, m *Manifest, opts VerifyOptions, in *scratch) error {
+func (v *Verification) checkDatabase(ctx context.Context, m *Manifest, opts VerifyOptions, in *decoded) error {
 	start := opts.Now()
 	db, err := mvccdb.Open(in.file, in.size)
 	switch {

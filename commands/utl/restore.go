@@ -148,6 +148,9 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 	if err := errors.Join(err, src.close()); err != nil {
 		return restoreError(err)
 	}
+	for _, l := range r.LeftAlone {
+		t.Warn("%s", l)
+	}
 	return t.print(restored(r, src.unapplied))
 }
 

@@ -85,6 +85,20 @@ func (d *Dir) Walk(rel string) (*Dir, error) {
 	return at, nil
 }
 
+// RemoveFolder removes an empty folder by its path: nothing else that may have
+// that path by now.
+func RemoveFolder(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	parent, err := Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Rmdir(filepath.Base(path)), parent.Close())
+}
+
 // removeTries bounds the passes over a folder in which somebody goes on making
 // files while it is removed.
 const removeTries = 3

@@ -263,6 +263,15 @@ func (d *Dir) RenameNew(name string, to *Dir, newName string) error {
 	return nil
 }
 
+// Chown gives the folder itself to an owner.
+func (d *Dir) Chown(uid, gid int) error {
+	err := retryErr(func() error { return unix.Fchown(d.fd(), uid, gid) })
+	if err != nil {
+		return &fs.PathError{Op: "chown", Path: d.path, Err: err}
+	}
+	return nil
+}
+
 // Sync makes new names and removals survive a power cut. Filesystems that
 // cannot sync a folder, and folders that may not be read, are passed over.
 func (d *Dir) Sync() error {

@@ -159,5 +159,8 @@ func (d *Dir) RenameNew(name string, to *Dir, newName string) error {
 	return d.Rename(name, to, newName)
 }
 
+// Chown gives the folder itself to an owner.
+func (d *Dir) Chown(uid, gid int) error { return os.Chown(d.path, uid, gid) }
+
 // Sync does nothing: Windows cannot sync a folder.
 func (d *Dir) Sync() error { return nil }

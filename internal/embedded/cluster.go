@@ -48,6 +48,8 @@ type Options struct {
 // Cluster is a running cluster of embedded members.
 type Cluster struct {
 	Members []*Member
+	// LeftAlone looked like what killed processes leave, and may not be that.
+	LeftAlone []scratch.Left
 
 	failed   *failure
 	dir      *dirfd.Dir // parent of the data directories, held as long as members run
@@ -109,7 +111,7 @@ func (c *Cluster) openDir(opts Options) (err error) {
 		c.dir, err = dirfd.Open(opts.Dir)
 		return err
 	}
-	if c.scratch, err = newScratch(opts.Log); err != nil {
+	if c.scratch, c.LeftAlone, err = newScratch(); err != nil {
 		return err
 	}
 	c.dir, err = c.scratch.Dir().Dup()

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,9 +223,11 @@ func (l Left) String() string { return fmt.Sprintf("left %s alone: %v", l.Path, 
 
 // Sweep removes the folders that dead processes of the caller left in parent.
 // Folders in use stay. Those that are not certainly the caller's own stay too,
-// and are returned.
+// and are returned: but not those of other users in the folder for temporary
+// files, which is for all.
 func (k Kind) Sweep(parent string) ([]Left, error) {
-	if parent == "" {
+	shared := parent == ""
+	if shared {
 		parent = os.TempDir()
 	}
 	p, err := dirfd.Open(parent)
@@ -232,12 +235,18 @@ func (k Kind) Sweep(parent string) ([]Left, error) {
 		return nil, err
 	}
 	left, err := k.SweepIn(p)
+	if shared {
+		left = slices.DeleteFunc(left, func(l Left) bool { return errors.Is(l.Err, ErrOwner) })
+	}
 	return left, errors.Join(err, p.Close())
 }
 
 // SweepIn is Sweep in an open folder.
 func (k Kind) SweepIn(parent *dirfd.Dir) (left []Left, err error) {
 	names, err := parent.Names()
+	if errors.Is(err, fs.ErrPermission) { // it may be written to all the same
+		return []Left{{Path: parent.Path(), Err: err}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
