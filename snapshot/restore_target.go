@@ -86,7 +86,7 @@ func openStagedDir(opts RestoreOptions, size int64) (_ *stagedDir, err error) {
 	if err := t.checkRoom(size); err != nil {
 		return nil, err
 	}
-	return t, t.makeStage()
+	return t, t.named(t.makeStage())
 }
 
 // placeWAL finds out where the log is in the data directory, however the two
