@@ -30,8 +30,8 @@ backup of its time. A backup stamped in the future has no age: it is warned of,
 and does not count.
 
 Exit codes: 0 young enough; 2 wrong usage or configuration; 3 too old, or there
-is none; 4 REPO could not be read, or only a backup stamped in the future might
-be young enough.`,
+is none; 4 REPO could not be read, or only a backup stamped in the future, or one
+that could not be read, might be young enough.`,
 		Example: "  etcdkit snapshot age s3://backups/prod/ --max 26h --verified-max 8d",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
@@ -77,6 +77,8 @@ func judgeAge(err error) error {
 		return cli.Verdict(err)
 	case errors.Is(err, snapshot.ErrClock):
 		return cli.CannotTell(hint.With(err, "set the clocks by NTP, then take a new backup"))
+	case errors.Is(err, snapshot.ErrUnread):
+		return cli.CannotTell(hint.With(err, "look at the folder or bucket itself, then run this again"))
 	}
 	return err
 }

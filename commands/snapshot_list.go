@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,7 +28,7 @@ func newSnapshotListCmd(a *app.App) *cobra.Command {
 with what is known of each: good, without quorum, or broken, and its newest
 verification.
 
-Exit codes: 0; 1 REPO cannot be read; 2 wrong usage or configuration.`,
+Exit codes: 0; 1 REPO, or a backup of it, cannot be read; 2 wrong usage or configuration.`,
 		Example: "  etcdkit snapshot list s3://backups/prod/\n  etcdkit snapshot list @main -w json | jq -r '.backups[-1].name'",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {
@@ -38,13 +40,28 @@ Exit codes: 0; 1 REPO cannot be read; 2 wrong usage or configuration.`,
 			if err != nil {
 				return storeKind(err)
 			}
-			return a.Print(listResult(all))
+			return errors.Join(a.Print(listResult(all)), unreadBackups(all))
 		}),
 	}
 	f.bindS3(cmd, "")
 	cmd.ValidArgsFunction = f.complete(a)
 	bindCluster(cmd.Flags(), &cluster, "only backups of this cluster")
 	return cmd
+}
+
+// unreadBackups fails where a list is not the whole truth.
+func unreadBackups(all []*snapshot.Backup) error {
+	unread, first := 0, ""
+	for _, b := range all {
+		if why := b.Unread(); why != "" {
+			unread++
+			first = cmp.Or(first, b.Name+": "+why)
+		}
+	}
+	if unread == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d backups could not be read, the first: %s", unread, len(all), first)
 }
 
 // listedBackup is a backup with its judgement.

@@ -15,6 +15,7 @@ type restoreSources struct {
 	a         *app.App
 	repo      repoFlags
 	anyQuorum bool
+	olderOK   bool
 }
 
 // Bind defines the flags that say how to open a backup.
@@ -23,6 +24,7 @@ func (s *restoreSources) Bind(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = s.repo.complete(s.a)
 	s.repo.bindIdentity()
 	cmd.Flags().BoolVar(&s.anyQuorum, "any-quorum", false, "latest may be a backup of a member without quorum, which may be old")
+	cmd.Flags().BoolVar(&s.olderOK, "older-ok", false, "latest may be older than a backup that is missing data or cannot be read")
 }
 
 // Open opens a backup, or a file that is compressed, encrypted, or has a
@@ -37,7 +39,7 @@ func (s *restoreSources) Open(ctx context.Context, source string, anyTrailer boo
 		return nil, err
 	}
 	o, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
-		Identities: ids, AnyQuorum: s.anyQuorum, AnyTrailer: anyTrailer,
+		Identities: ids, AnyQuorum: s.anyQuorum, OlderOK: s.olderOK, AnyTrailer: anyTrailer,
 		OpenStore: func(ctx context.Context, location string) (store.Store, error) {
 			return s.repo.open(ctx, s.a, location)
 		},

@@ -252,8 +252,12 @@ func (f *saveFlags) prune(ctx context.Context, a *app.App, target string, policy
 	if err != nil {
 		return nil, err
 	}
+	own := saved.Manifest.Name
+	if saved.Unchanged {
+		own = ""
+	}
 	return snapshot.Prune(ctx, repo, snapshot.PruneOptions{
-		Policy: policy, Cluster: saved.Manifest.ClusterID, Lineage: saved.Manifest.Lineage,
+		Policy: policy, Cluster: saved.Manifest.ClusterID, Lineage: saved.Manifest.Lineage, Own: own,
 		Runs: snapshot.Runs{Dir: runsDir(a)}, StaleAfter: time.Duration(f.stale), Now: a.Now,
 	})
 }

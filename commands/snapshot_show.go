@@ -34,13 +34,9 @@ or configuration.`,
 			if err != nil {
 				return err
 			}
-			all, err := snapshot.List(ctx, repo, cluster)
+			b, all, err := snapshot.Choose(ctx, repo, snapshot.Choice{Cluster: cluster, Name: name})
 			if err != nil {
 				return storeKind(err)
-			}
-			b, err := snapshot.Find(all, name, false)
-			if err != nil {
-				return err
 			}
 			tellLineages(a, all)
 			return a.Print(showResult(b))

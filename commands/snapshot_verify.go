@@ -146,11 +146,11 @@ func (f *verifyFlags) choose(ctx context.Context, a *app.App, repo store.Store, 
 	if len(names) == 1 && f.latest {
 		return nil, cli.Usagef("--latest and a name contradict each other")
 	}
-	all, err := snapshot.List(ctx, repo, f.cluster)
-	if err != nil {
-		return nil, err
-	}
 	if f.all {
+		all, err := snapshot.List(ctx, repo, f.cluster)
+		if err != nil {
+			return nil, err
+		}
 		if len(all) == 0 {
 			return nil, fmt.Errorf("verify: %w in %s", snapshot.ErrNoBackup, repo.URL())
 		}
@@ -159,12 +159,13 @@ func (f *verifyFlags) choose(ctx context.Context, a *app.App, repo store.Store, 
 	name := "latest"
 	if len(names) == 1 {
 		name = names[0]
-	} else {
-		tellLineages(a, all)
 	}
-	b, err := snapshot.Find(all, name, false)
+	b, all, err := snapshot.Choose(ctx, repo, snapshot.Choice{Cluster: f.cluster, Name: name})
 	if err != nil {
 		return nil, err
+	}
+	if len(names) == 0 {
+		tellLineages(a, all)
 	}
 	return []*snapshot.Backup{b}, nil
 }

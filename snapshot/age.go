@@ -18,6 +18,9 @@ var (
 	ErrTooOld = errors.New("the newest backup is too old")
 	// ErrClock tells that an age is not known, because a clock is wrong.
 	ErrClock = errors.New("the age of the newest backup is not known")
+	// ErrUnread tells that an age is not known, because a younger backup may be
+	// there that could not be looked at.
+	ErrUnread = errors.New("a younger backup could not be read")
 )
 
 // maxSkew is how far the clocks of two machines may differ.
@@ -39,37 +42,101 @@ type Freshness struct {
 	VerifiedAgeSeconds *float64  `json:"verifiedAgeSeconds,omitempty"`
 	VerifiedMaxSeconds float64   `json:"verifiedMaxSeconds,omitempty"`
 	Problems           []string  `json:"problems,omitempty"`
-	Notes              []string  `json:"notes,omitempty"` // clocks that are wrong
+	Notes              []string  `json:"notes,omitempty"` // clocks that are wrong, backups that cannot be read
 }
 
 // Age holds the newest good backup against limit, and the newest one that a
 // verification proved against verifiedLimit; zero means no limit. Of several
-// clusters one must be named. The error is ErrTooOld if a limit is passed, and
-// ErrClock if only a backup stamped in the future might be young enough.
+// clusters one must be named. The error is ErrTooOld if a limit is passed,
+// ErrClock if only a backup stamped in the future might be young enough, and
+// ErrUnread if only one might that could not be looked at.
 func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedLimit time.Duration, now time.Time) (*Freshness, error) {
 	l, err := readListing(ctx, repo, cluster)
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.backups(ctx, repo)
+	if clusters := l.clusters(); len(clusters) > 1 {
+		return nil, ambiguous(clusters)
+	}
+	all, err := l.newest(ctx, func(all []*Backup) bool {
+		newest, _ := newestGood(all, false)
+		return newest != nil && slices.ContainsFunc(all, func(b *Backup) bool {
+			return b.Good() && b.Lineage == newest.Lineage && !inFuture(b.CreatedAt, now)
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
+	newest, _ := newestGood(all, false) // none is what the judgement says
+	unread := unread(unusable(all, newest))
 	var good, proven []dated
-	newest, err := Latest(all, false)
-	switch {
-	case errors.Is(err, ErrAmbiguous):
-		return nil, err
-	case err == nil:
-		seen, err := l.lastSeen(ctx, repo)
+	if newest != nil {
+		seen, err := l.lastSeen(ctx)
 		if err != nil {
 			return nil, err
 		}
 		good, proven = stamps(all, newest.Lineage, seen)
+		if len(proven) == 0 {
+			older, err := l.newestProven(ctx, all, newest.Lineage)
+			if err != nil {
+				return nil, err
+			}
+			_, proven = stamps(older, newest.Lineage, seen)
+			unread = append(unread, unreadRecords(older)...)
+		}
+		unread = append(unread, unreadRecords(all)...)
 	}
 	f := &Freshness{MaxSeconds: limit.Seconds(), VerifiedMaxSeconds: verifiedLimit.Seconds()}
-	err = f.judge(judgeAge("good backup", good, limit, now), judgeAge("verified backup", proven, verifiedLimit, now))
+	err = f.judge(judgeAge("good backup", good, limit, now).unless(unread),
+		judgeAge("verified backup", proven, verifiedLimit, now).unless(unread))
 	return f, err
+}
+
+// provenTries bounds how many backups with a verification are read to find the
+// newest proven one.
+const provenTries = 3 * readers
+
+// newestProven reads on to the older backups that have a verification, until one
+// is proven.
+func (l *listing) newestProven(ctx context.Context, read []*Backup, lineage string) ([]*Backup, error) {
+	verified := *l
+	verified.manifests = nil
+	for _, o := range l.manifests {
+		known := slices.ContainsFunc(read, func(b *Backup) bool { return b.Name == o.base })
+		if !known && len(l.records[o.base]) > 0 {
+			verified.manifests = append(verified.manifests, o)
+		}
+	}
+	return verified.newest(ctx, func(all []*Backup) bool {
+		_, proven := stamps(all, lineage, nil)
+		return len(proven) > 0 || len(all) >= provenTries
+	})
+}
+
+// unreadRecords returns the backups whose verification could not be read.
+func unreadRecords(all []*Backup) (some []*Backup) {
+	for _, b := range all {
+		if b.unreadRecord != nil {
+			some = append(some, b)
+		}
+	}
+	return some
+}
+
+// unless says that a judgement is not sure where it is bad and backups could not
+// be looked at that may be younger.
+func (j judged) unless(unread []*Backup) judged {
+	if len(unread) == 0 {
+		return j
+	}
+	note := fmt.Sprintf("backup %s cannot be read: %s", unread[0].Name, unread[0].unreadBecause())
+	if j.note == "" {
+		j.note = note
+	}
+	if j.err != nil {
+		j.err, j.problem = ErrUnread, note
+	}
+	return j
 }
 
 // dated is a backup and a time at which it was the cluster's state.
@@ -155,7 +222,7 @@ func (f *Freshness) judge(good, proven judged) (err error) {
 			continue
 		}
 		f.Problems = append(f.Problems, j.problem)
-		if err == nil || errors.Is(err, ErrClock) && errors.Is(j.err, ErrTooOld) {
+		if err == nil || !errors.Is(err, ErrTooOld) && errors.Is(j.err, ErrTooOld) {
 			err = fmt.Errorf("%w: %s", j.err, j.problem)
 		}
 	}
@@ -164,23 +231,21 @@ func (f *Freshness) judge(good, proven judged) (err error) {
 }
 
 // lastSeen reads the newest record of a run that found nothing changed.
-func (l *listing) lastSeen(ctx context.Context, repo store.Store) (*Seen, error) {
-	var newest *object
-	for i, o := range l.seen {
-		if newest == nil || o.at.After(newest.at) {
-			newest = &l.seen[i]
+func (l *listing) lastSeen(ctx context.Context) (*Seen, error) {
+	for _, newest := range slices.Backward(l.seen) {
+		key := newest.cluster + "/" + newest.base + seenSuffix
+		raw, err := readSmall(ctx, l.repo, key)
+		if errors.Is(err, store.ErrNotExist) {
+			continue
 		}
+		var seen Seen
+		if err == nil {
+			err = json.Unmarshal(raw, &seen)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the record of an unchanged run, %s: %w", key, err)
+		}
+		return &seen, nil
 	}
-	if newest == nil {
-		return nil, nil
-	}
-	raw, err := readSmall(ctx, repo, newest.cluster+"/"+newest.base+seenSuffix)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, nil
-	}
-	var seen Seen
-	if err != nil || json.Unmarshal(raw, &seen) != nil {
-		return nil, err
-	}
-	return &seen, nil
+	return nil, nil
 }

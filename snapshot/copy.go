@@ -37,58 +37,79 @@ func CopyBackups(ctx context.Context, from, to store.Store, opts CopyOptions) ([
 	if opts.Progress == nil {
 		opts.Progress = progress.Discard
 	}
-	all, err := List(ctx, from, opts.Cluster)
+	wanted, err := chooseAll(ctx, from, opts)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := choose(all, opts.Names)
+	have, err := whole(ctx, to, wanted)
 	if err != nil {
 		return nil, err
 	}
-	there, err := List(ctx, to, opts.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	have := map[string]bool{}
-	for _, b := range there {
-		have[b.Name] = b.Problem == ""
-	}
-	copied := []CopiedBackup{}
-	var unread error
-	for i, b := range wanted {
-		c := CopiedBackup{Name: b.Name, Bytes: b.StoredBytes}
+	copied := make([]CopiedBackup, len(wanted))
+	var failed []error
+	done := 0
+	for i, b := range slices.Backward(wanted) { // the newest is missed most
+		c := &copied[i]
+		*c = CopiedBackup{Name: b.Name, Bytes: b.StoredBytes}
 		switch {
 		case b.Problem != "" && len(opts.Names) == 0:
 			c.Problem = b.Problem
 			if b.unread {
-				unread = errors.Join(unread, fmt.Errorf("%w: %s: %s", ErrNotCopied, b.Name, b.Problem))
+				failed = append(failed, fmt.Errorf("%w: %s: %s", ErrNotCopied, b.Name, b.Problem))
 			}
 		case !have[b.Name]:
-			if c.ServerSide, err = copyBackup(ctx, from, to, b); err != nil {
-				return copied, fmt.Errorf("copy backup %s: %w", b.Name, err)
+			c.ServerSide, err = copyBackup(ctx, from, to, b)
+			if err != nil {
+				c.Problem = err.Error()
+				failed = append(failed, fmt.Errorf("copy backup %s: %w", b.Name, err))
 			}
-			c.Copied = true
+			if ctx.Err() != nil || errors.Is(err, store.ErrUnreachable) {
+				return copied[i:], errors.Join(failed...) // the others would fare no better
+			}
+			c.Copied = err == nil
 		}
-		copied = append(copied, c)
-		opts.Progress(int64(i+1), int64(len(wanted)))
+		done++
+		opts.Progress(int64(done), int64(len(wanted)))
 	}
-	return copied, unread
+	return copied, errors.Join(failed...)
 }
 
-// choose returns the backups named, or all.
-func choose(all []*Backup, names []string) ([]*Backup, error) {
-	if len(names) == 0 {
-		return all, nil
+// chooseAll returns the backups named, or all.
+func chooseAll(ctx context.Context, from store.Store, opts CopyOptions) ([]*Backup, error) {
+	l, err := readListing(ctx, from, opts.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if len(opts.Names) == 0 {
+		return l.backups(ctx)
 	}
 	var chosen []*Backup
-	for _, name := range names {
-		b, err := Find(all, name, false)
+	for _, name := range opts.Names {
+		b, _, err := l.choose(ctx, Choice{Cluster: opts.Cluster, Name: name})
 		if err != nil {
 			return nil, err
 		}
 		chosen = append(chosen, b)
 	}
 	return chosen, nil
+}
+
+// whole returns the names of those backups that a repository has whole.
+func whole(ctx context.Context, repo store.Store, wanted []*Backup) (map[string]bool, error) {
+	l, err := readListing(ctx, repo, "")
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, b := range wanted {
+		names[b.Name] = true
+	}
+	there, err := l.read(ctx, slices.DeleteFunc(l.manifests, func(o object) bool { return !names[o.base] }))
+	have := map[string]bool{}
+	for _, b := range there {
+		have[b.Name] = b.Problem == ""
+	}
+	return have, err
 }
 
 func copyBackup(ctx context.Context, from, to store.Store, b *Backup) (serverSide bool, err error) {

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,17 +10,13 @@ import (
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
-// earlier is what a repository holds before a backup gets its manifest.
+// earlier is what a repository holds before a backup gets its manifest, down to
+// the newest good one. It is looked at before the question for the revision after
+// the snapshot: whatever is seen, even of a run at the same moment, is then no
+// newer than the answer.
 type earlier struct {
 	backups []*Backup
 	err     error // why they could not be listed
-}
-
-// look lists the earlier backups of a cluster. It comes before the question for
-// the revision after the snapshot: whatever is seen here, even of a run at the
-// same moment, is then no newer than the answer.
-func (e *earlier) look(ctx context.Context, repo store.Store, cluster string) {
-	e.backups, e.err = List(ctx, repo, cluster)
 }
 
 // setLineage gives the new backup its lineage: that of the newest good one,
@@ -52,7 +47,7 @@ func (s *Saved) warnOfClocks(all []*Backup, now time.Time) {
 
 func (s *Saved) continueLineage(all []*Backup) {
 	m := s.Manifest
-	newest, err := Latest(all, false)
+	newest, err := newestGood(all, false)
 	if err != nil {
 		if m.Quorum {
 			m.Lineage = lineageAfter(m.ClusterID, all)

@@ -99,8 +99,25 @@ func parseManifest(raw []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// readSmall reads a small object whole.
-func readSmall(ctx context.Context, s store.Store, key string) ([]byte, error) {
+// readSmall reads a small object whole, again where a disk or a network file
+// system fails in a way that may pass.
+func readSmall(ctx context.Context, s store.Store, key string) (raw []byte, err error) {
+	const tries, wait = 3, 100 * time.Millisecond
+	for try := range tries {
+		raw, err = readOnce(ctx, s, key)
+		if err == nil || !store.Passing(err) || try == tries-1 {
+			return raw, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(wait << try):
+		}
+	}
+	return raw, err
+}
+
+func readOnce(ctx context.Context, s store.Store, key string) ([]byte, error) {
 	body, size, err := s.Get(ctx, key)
 	if err != nil {
 		return nil, err

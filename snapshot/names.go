@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,6 +41,7 @@ func newRun() string {
 type object struct {
 	cluster string // the folder, 16 hex digits
 	base    string // the backup's name
+	member  string
 	run     string
 	at      time.Time
 	kind    kind
@@ -67,7 +69,7 @@ func parseKey(key string) (object, bool) {
 	if !ok {
 		return object{}, false
 	}
-	o := object{cluster: cluster, base: base, run: run, at: at}
+	o := object{cluster: cluster, base: base, member: strings.Split(base, "-")[1], run: run, at: at}
 	switch ending = "." + ending; {
 	case ending == manifestSuffix:
 		o.kind = kindManifest
@@ -92,9 +94,11 @@ func parseBase(base string) (at time.Time, run string, ok bool) {
 	return at, parts[2], err == nil
 }
 
-func isDataEnding(ending string) bool {
-	rest, ok := strings.CutPrefix(ending, dataSuffix)
-	return ok && (rest == "" || rest == zstdSuffix || rest == ageSuffix || rest == zstdSuffix+ageSuffix)
+func isDataEnding(ending string) bool { return slices.Contains(dataEndings(), ending) }
+
+// dataEndings are the endings that a data object may have.
+func dataEndings() []string {
+	return []string{dataSuffix, dataSuffix + zstdSuffix, dataSuffix + ageSuffix, dataSuffix + zstdSuffix + ageSuffix}
 }
 
 // isHex reports whether s is digits lower-case hexadecimal digits.

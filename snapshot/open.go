@@ -45,6 +45,7 @@ func (o *Opened) Pinned(source string) string {
 type OpenOptions struct {
 	Identities []age.Identity
 	AnyQuorum  bool // latest may be a backup that was taken without quorum
+	OlderOK    bool // latest may be older than one that cannot be used
 	// AnyTrailer reads on where the SHA-256 at the end is missing or wrong.
 	// What a manifest says is checked anyway.
 	AnyTrailer bool
@@ -112,11 +113,7 @@ func splitSource(source string) (location, cluster, name string) {
 
 // OpenBackup opens a backup of a repository by its name, or the latest.
 func OpenBackup(ctx context.Context, repo store.Store, cluster, name string, opts OpenOptions) (*Opened, error) {
-	all, err := List(ctx, repo, cluster)
-	if err != nil {
-		return nil, err
-	}
-	b, err := Find(all, name, opts.AnyQuorum)
+	b, all, err := Choose(ctx, repo, Choice{Cluster: cluster, Name: name, AnyQuorum: opts.AnyQuorum, OlderOK: opts.OlderOK})
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +129,10 @@ func OpenBackup(ctx context.Context, repo store.Store, cluster, name string, opt
 		return nil, err
 	}
 	o.backup = b
-	if lineages := Lineages(all); name == "latest" && len(lineages) > 1 {
+	if lineages := Lineages(all); isLatest(name) && len(lineages) > 1 {
 		o.Notes = append(o.Notes, fmt.Sprintf("the repository holds %d lineages; this is the newest one's, %s", len(lineages), b.Lineage))
 	}
-	if name == "latest" {
+	if isLatest(name) {
 		o.Notes = append(o.Notes, passedOver(all, b)...)
 	}
 	if !b.Quorum {

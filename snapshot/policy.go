@@ -43,8 +43,9 @@ type Decision struct {
 	Reasons []string `json:"reasons"`
 	Deleted bool     `json:"deleted"`
 
-	future bool // stamped by a wrong clock
-	newest bool // stays whatever its size
+	future  bool // stamped by a wrong clock
+	newest  bool // stays whatever its size
+	counted bool // it takes one of the places that a rule has
 }
 
 func (d *Decision) keep(reason string) {
@@ -97,6 +98,7 @@ func (p Policy) apply(group []*Decision, now time.Time) {
 				continue
 			}
 			kept, last = kept+1, period
+			d.counted = true
 			d.keep(fmt.Sprintf("%s %d of %d", r.name, kept, r.count))
 		}
 	}

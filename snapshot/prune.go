@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -15,17 +16,21 @@ type PruneOptions struct {
 	Policy
 	Cluster    string // "" means every cluster of the repository
 	Lineage    string // "" means the newest of each cluster
+	Own        string // the backup that this run has just made: its time proves nothing
 	DryRun     bool
+	Force      bool // delete though it is not sure what time it is
 	Runs       Runs
 	StaleAfter time.Duration
 	Now        func() time.Time
 }
 
-// Pruned is what a pruning did, or would do.
+// Pruned is what a pruning did, or would do. Of a backup that no rule needed to
+// read, it has what the name says.
 type Pruned struct {
 	DryRun    bool        `json:"dryRun"`
 	Decisions []*Decision `json:"backups"`
 	Leftovers []Leftover  `json:"leftovers"`
+	Notes     []string    `json:"notes,omitempty"`
 }
 
 // Prune deletes the backups that the policy does not keep, of one lineage for
@@ -35,62 +40,87 @@ func Prune(ctx context.Context, repo store.Store, opts PruneOptions) (*Pruned, e
 		return nil, err
 	}
 	p := &Pruned{DryRun: opts.DryRun, Decisions: []*Decision{}, Leftovers: []Leftover{}}
-	l, err := readListing(ctx, repo, opts.Cluster)
+	l, err := readListing(ctx, repo, "")
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.backups(ctx, repo)
-	if err != nil {
-		return nil, err
+	now, unsure := storageNow(ctx, repo, opts.Now(), opts.Force)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	if opts.Lineage != "" && !slices.ContainsFunc(all, func(b *Backup) bool { return b.Lineage == opts.Lineage }) {
+	found := false
+	for _, cluster := range l.of(opts.Cluster).clusters() {
+		d := &decider{PruneOptions: opts, listing: l.of(cluster), now: now}
+		if err := d.decide(ctx); err != nil {
+			return nil, err
+		}
+		found = found || d.found
+		p.Decisions = append(p.Decisions, d.decisions...)
+		if unsure == nil && !opts.Force && slices.ContainsFunc(d.decisions, func(d *Decision) bool { return !d.Keep }) {
+			unsure = checkSilence(d.times(opts.Own), now, shortSilence)
+		}
+	}
+	if opts.Lineage != "" && !found {
 		return nil, fmt.Errorf("prune: %w: none is of lineage %s", ErrNoBackup, opts.Lineage)
 	}
-	for _, cluster := range Clusters(all) {
-		p.Decisions = append(p.Decisions, opts.decide(all, cluster)...)
-	}
-	if err := p.respectLocks(ctx, repo, opts.Now()); err != nil {
+	if err := p.respectLocks(ctx, repo, now); err != nil {
 		return p, err
 	}
-	if !opts.DryRun {
-		if err := p.delete(ctx, repo, opts.Runs); err != nil {
-			return p, err
-		}
-		if err := dropSeen(ctx, repo, l.seen, all); err != nil {
-			return p, err
-		}
+	if err := p.carryOut(ctx, l, opts, unsure); err != nil {
+		return p, err
 	}
-	left, err := Clean(ctx, repo, CleanOptions{Runs: opts.Runs, StaleAfter: opts.StaleAfter, Now: opts.Now, DryRun: opts.DryRun})
+	left, _, err := l.clean(ctx, CleanOptions{Runs: opts.Runs, StaleAfter: opts.StaleAfter, Now: opts.Now, DryRun: opts.DryRun, Force: opts.Force})
 	p.Leftovers = append(p.Leftovers, left...)
 	return p, err
 }
 
-// decide splits one cluster's backups; those of other lineages are kept.
-func (o PruneOptions) decide(all []*Backup, cluster string) []*Decision {
-	var mine []*Backup
-	for _, b := range all {
-		if b.ClusterID == cluster {
-			mine = append(mine, b)
+// carryOut deletes what was decided, unless it is not sure what time it is.
+func (p *Pruned) carryOut(ctx context.Context, l *listing, opts PruneOptions, unsure error) error {
+	doomed := slices.ContainsFunc(p.Decisions, func(d *Decision) bool { return !d.Keep })
+	switch {
+	case opts.DryRun:
+		if doomed && unsure != nil {
+			p.Notes = append(p.Notes, "this would be refused without --force: "+unsure.Error())
+		}
+		return nil
+	case doomed && unsure != nil:
+		next := "check that the time is right, then delete by: etcdkit snapshot prune --force"
+		if first := hint.Of(unsure); first != "" {
+			next = first + "; if the time is right, delete by: etcdkit snapshot prune --force"
+		}
+		return hint.With(unhinted(unsure), "%s", next)
+	}
+	p.confirmBroken(ctx, l.repo)
+	if err := p.delete(ctx, l.repo, opts.Runs); err != nil {
+		return err
+	}
+	return l.dropSeen(ctx)
+}
+
+// unhinted is an error without its hint, for a better one.
+func unhinted(err error) error {
+	if hint.Of(err) != "" {
+		return errors.Unwrap(err)
+	}
+	return err
+}
+
+// confirmBroken keeps those backups whose data is not surely missing.
+func (p *Pruned) confirmBroken(ctx context.Context, repo store.Store) {
+	var keys []string
+	for _, d := range p.Decisions {
+		if !d.Keep && d.Backup.Problem != "" {
+			keys = append(keys, d.Backup.key(d.Backup.Data))
 		}
 	}
-	lineage := o.Lineage
-	if lineages := Lineages(mine); lineage == "" && len(lineages) > 0 {
-		lineage = lineages[0]
-	}
-	var inside []*Backup
-	var decisions []*Decision
-	for _, b := range mine {
-		if b.Lineage == lineage && b.Schema != 0 {
-			inside = append(inside, b)
-			continue
+	answers := confirmAbsent(ctx, repo, keys, true)
+	for _, d := range p.Decisions {
+		err, asked := answers[d.Backup.key(d.Backup.Data)]
+		if asked && !d.Keep && err != nil && !errors.Is(err, store.ErrNotExist) {
+			d.Reasons = nil
+			d.keep("nobody knows whether its data is there: " + err.Error())
 		}
-		reason := "of lineage " + b.Lineage + ", which is not asked for"
-		if b.Schema == 0 {
-			reason = "its manifest cannot be read"
-		}
-		decisions = append(decisions, &Decision{Backup: b, Keep: true, Reasons: []string{reason}})
 	}
-	return append(decisions, o.Split(inside, o.Now())...)
 }
 
 // respectLocks keeps what its store protects, be it the data or the manifest.
@@ -168,15 +198,15 @@ func deleteBackup(ctx context.Context, repo store.Store, b *Backup) error {
 
 // dropSeen removes the records of runs that found nothing changed, where a
 // backup has been taken since.
-func dropSeen(ctx context.Context, repo store.Store, seen []object, all []*Backup) error {
+func (l *listing) dropSeen(ctx context.Context) error {
 	newest := map[string]time.Time{}
-	for _, b := range all {
-		newest[b.ClusterID] = b.CreatedAt
+	for _, o := range l.manifests {
+		newest[o.cluster] = o.at
 	}
 	var errs []error
-	for _, o := range seen {
+	for _, o := range l.seen {
 		if o.at.Before(newest[o.cluster]) {
-			errs = append(errs, repo.Delete(ctx, o.cluster+"/"+o.base+seenSuffix))
+			errs = append(errs, l.repo.Delete(ctx, o.cluster+"/"+o.base+seenSuffix))
 		}
 	}
 	return errors.Join(errs...)

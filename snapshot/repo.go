@@ -1,26 +1,24 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
-// readers is how many manifests are read at once.
-const readers = 8
-
 // Causes of a backup that was not found.
 var (
 	ErrNoBackup  = errors.New("no such backup")
 	ErrAmbiguous = errors.New("more than one could be meant")
+	// ErrYounger tells of a younger backup that cannot be used, so that the latest
+	// would silently be an older one.
+	ErrYounger = errors.New("a younger backup cannot be used")
 )
 
 // Backup is a backup as its repository shows it.
@@ -32,7 +30,12 @@ type Backup struct {
 	Verified *Verification `json:"verified,omitempty"`
 
 	records []string // keys of its verification records
-	unread  bool     // the manifest could not be read, so it may well be good
+	unread  bool     // it could not be looked at, so it may well be good
+	// unreadRecord is why a verification of it could not be read, which may have
+	// found it damaged.
+	unreadRecord error
+	// supposed tells that only the name was looked at.
+	supposed bool
 }
 
 // Good reports whether the backup can be relied on, as far as is known: it was
@@ -42,40 +45,23 @@ func (b *Backup) Good() bool {
 	return b.Quorum && b.Problem == "" && (b.Verified == nil || b.Verified.Result != ResultBad)
 }
 
+// Unread says why the backup, or a verification of it, could not be looked at; ""
+// if it was.
+func (b *Backup) Unread() string {
+	if !b.unread && b.unreadRecord == nil {
+		return ""
+	}
+	return b.unreadBecause()
+}
+
+func (b *Backup) unreadBecause() string {
+	if b.unreadRecord != nil {
+		return b.unreadRecord.Error()
+	}
+	return b.Problem
+}
+
 func (b *Backup) key(name string) string { return b.ClusterID + "/" + name }
-
-// listing is a repository's objects, sorted out.
-type listing struct {
-	manifests, seen []object
-	records         map[string][]string     // keys, by base name
-	data            map[string]store.Object // by key
-}
-
-func readListing(ctx context.Context, repo store.Store, cluster string) (*listing, error) {
-	if cluster != "" {
-		cluster += "/"
-	}
-	objects, err := repo.List(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	l := &listing{records: map[string][]string{}, data: map[string]store.Object{}}
-	for _, o := range objects {
-		name, ok := parseKey(o.Key)
-		switch {
-		case !ok:
-		case name.kind == kindManifest:
-			l.manifests = append(l.manifests, name)
-		case name.kind == kindSeen:
-			l.seen = append(l.seen, name)
-		case name.kind == kindVerified:
-			l.records[name.base] = append(l.records[name.base], o.Key)
-		default:
-			l.data[o.Key] = o
-		}
-	}
-	return l, nil
-}
 
 // List returns the backups of a repository, oldest first. With a cluster id
 // only that cluster's.
@@ -84,7 +70,7 @@ func List(ctx context.Context, repo store.Store, cluster string) ([]*Backup, err
 	if err != nil {
 		return nil, err
 	}
-	return l.backups(ctx, repo)
+	return l.backups(ctx)
 }
 
 // Names returns the names of a repository's backups, newest first. It reads no
@@ -98,70 +84,8 @@ func Names(ctx context.Context, repo store.Store) ([]string, error) {
 	for i, o := range l.manifests {
 		names[i] = o.base
 	}
-	slices.Sort(names) // they begin with the time
 	slices.Reverse(names)
 	return names, nil
-}
-
-func (l *listing) backups(ctx context.Context, repo store.Store) ([]*Backup, error) {
-	all := make([]*Backup, len(l.manifests))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
-	for i, o := range l.manifests {
-		g.Go(func() (err error) {
-			all[i], err = l.backup(gctx, repo, o)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(b *Backup) bool { return b == nil })
-	slices.SortStableFunc(all, func(a, b *Backup) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
-	})
-	return all, nil
-}
-
-// backup reads one backup; nil if it was deleted meanwhile.
-func (l *listing) backup(ctx context.Context, repo store.Store, o object) (*Backup, error) {
-	raw, err := readSmall(ctx, repo, o.cluster+"/"+o.base+manifestSuffix)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil && fatal(ctx, err) {
-		return nil, err
-	}
-	b := &Backup{records: l.records[o.base], unread: err != nil && !errors.Is(err, ErrManifest)}
-	var m *Manifest
-	if err == nil {
-		m, err = parseManifest(raw)
-	}
-	if err == nil && (m.Name != o.base || m.ClusterID != o.cluster ||
-		!strings.HasPrefix(m.Data, m.Name+".") || strings.Contains(m.Data, "/")) {
-		err = fmt.Errorf("%w: it belongs to another backup", ErrManifest)
-	}
-	if err != nil {
-		b.Manifest = Manifest{Name: o.base, ClusterID: o.cluster, CreatedAt: o.at, Writer: Writer{Run: o.run}}
-		b.Problem = err.Error()
-		return b, nil
-	}
-	b.Manifest = *m
-	switch data, ok := l.data[b.key(m.Data)]; {
-	case !ok:
-		b.Problem = "its data object is missing"
-	case data.Size != m.StoredBytes:
-		b.Problem = fmt.Sprintf("its data object has %d bytes, the manifest says %d", data.Size, m.StoredBytes)
-	}
-	verifications, err := readVerifications(ctx, repo, b.records)
-	b.Verified = standing(verifications)
-	return b, err
-}
-
-// fatal reports whether an object that could not be read means that none can
-// be. What is wrong with one alone must not stand in the way of the others.
-func fatal(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrDenied)
 }
 
 // Clusters returns the ids of the clusters that backups are of, sorted.
@@ -195,11 +119,45 @@ func Lineages(all []*Backup) []string {
 
 // Latest returns the newest good backup of the newest lineage among backups
 // sorted by age. Without anyQuorum those without quorum do not count. Inside a
-// lineage the revision tells which is the newest, whatever clocks said.
+// lineage the revision tells which is the newest, whatever clocks said. The
+// error is ErrYounger, beside the backup, where a younger one cannot be used.
 func Latest(all []*Backup, anyQuorum bool) (*Backup, error) {
+	latest, err := newestGood(all, anyQuorum)
+	younger := unusable(all, latest)
+	switch {
+	case errors.Is(err, ErrAmbiguous), len(younger) == 0:
+		return latest, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s: %s", err, younger[0].Name, younger[0].Problem)
+	}
+	return latest, hint.With(fmt.Errorf("find the latest backup: %w: %s: %s", ErrYounger, younger[0].Name, younger[0].Problem),
+		"the newest that can be used is %s: name it, or restore it with --older-ok", latest.Name)
+}
+
+// unusable returns the backups that have a problem and may be younger than the
+// latest, or all that have one where there is no latest; the youngest first.
+func unusable(all []*Backup, latest *Backup) (younger []*Backup) {
+	for _, b := range slices.Backward(all) {
+		switch {
+		case b.Problem == "":
+		case latest == nil:
+			younger = append(younger, b)
+		case b.ClusterID != latest.ClusterID:
+		case b.Schema == 0 && b.CreatedAt.Before(latest.CreatedAt.Truncate(time.Second)): // a name tells the second
+		case b.Schema != 0 && !b.CreatedAt.After(latest.CreatedAt):
+		case b.Schema != 0 && (!b.Quorum || b.Lineage == latest.Lineage && b.latest() < latest.earliest()):
+			// Its manifest says that it is not the one looked for.
+		default:
+			younger = append(younger, b)
+		}
+	}
+	return younger
+}
+
+// newestGood is Latest without regard to what cannot be used.
+func newestGood(all []*Backup, anyQuorum bool) (*Backup, error) {
 	if clusters := Clusters(all); len(clusters) > 1 {
-		return nil, hint.With(fmt.Errorf("find the latest backup: %w: the repository holds clusters %s", ErrAmbiguous, strings.Join(clusters, ", ")),
-			"name the cluster, as in REPO/%s/latest", clusters[0])
+		return nil, ambiguous(clusters)
 	}
 	lineages := Lineages(all)
 	var latest *Backup
@@ -219,13 +177,74 @@ func Latest(all []*Backup, anyQuorum bool) (*Backup, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("find the latest backup: %w: there is none", ErrNoBackup)
 	}
-	return nil, fmt.Errorf("find the latest backup: %w: none of %d is good", ErrNoBackup, len(all))
+	err := fmt.Errorf("find the latest backup: %w: none of %d is good", ErrNoBackup, len(all))
+	if anyQuorum {
+		return nil, err
+	}
+	if _, withoutQuorum := newestGood(all, true); withoutQuorum == nil {
+		return nil, hint.With(err, "one that was taken without quorum, and may be old, restores with --any-quorum")
+	}
+	return nil, err
+}
+
+func ambiguous(clusters []string) error {
+	return hint.With(fmt.Errorf("find the latest backup: %w: the repository holds clusters %s", ErrAmbiguous, strings.Join(clusters, ", ")),
+		"name the cluster, as in REPO/%s/latest", clusters[0])
+}
+
+// isLatest reports whether a name means the latest backup.
+func isLatest(name string) bool { return name == "latest" }
+
+// Choice says which backup is wanted.
+type Choice struct {
+	Cluster   string // "" means the only one
+	Name      string // of a backup, or latest
+	AnyQuorum bool   // latest may be a backup that was taken without quorum
+	OlderOK   bool   // latest may be older than one that cannot be used
+}
+
+// Choose returns the backup that a choice means, and those that it looked at to
+// find it, oldest first: no more than it needs.
+func Choose(ctx context.Context, repo store.Store, c Choice) (*Backup, []*Backup, error) {
+	l, err := readListing(ctx, repo, c.Cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.choose(ctx, c)
+}
+
+func (l *listing) choose(ctx context.Context, c Choice) (*Backup, []*Backup, error) {
+	if !isLatest(c.Name) {
+		base, _, _ := strings.Cut(c.Name, ".")
+		named := slices.DeleteFunc(slices.Clone(l.manifests), func(o object) bool { return o.base != base })
+		all, err := l.read(ctx, named)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := Find(all, c.Name, c.AnyQuorum)
+		return b, all, err
+	}
+	if clusters := l.clusters(); len(clusters) > 1 {
+		return nil, nil, ambiguous(clusters)
+	}
+	all, err := l.newest(ctx, func(all []*Backup) bool {
+		_, err := newestGood(all, c.AnyQuorum)
+		return err == nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := Latest(all, c.AnyQuorum)
+	if errors.Is(err, ErrYounger) && c.OlderOK {
+		err = nil
+	}
+	return b, all, err
 }
 
 // Find returns the backup that name means: latest, or a backup's name with or
 // without its ending.
 func Find(all []*Backup, name string, anyQuorum bool) (*Backup, error) {
-	if name == "latest" {
+	if isLatest(name) {
 		return Latest(all, anyQuorum)
 	}
 	base, _, _ := strings.Cut(name, ".")

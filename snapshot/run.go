@@ -1,14 +1,12 @@
 package snapshot
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -165,144 +163,4 @@ func openDead(dir *dirfd.Dir, id string) (*dead, error) {
 	}
 	d.bad = json.NewDecoder(io.LimitReader(lock, maxRunFile)).Decode(&d.file) != nil
 	return d, nil
-}
-
-// Leftover is something that a run began and did not finish.
-type Leftover struct {
-	Key     string    `json:"key"`
-	Upload  string    `json:"upload,omitempty"` // the upload's id, "" for an object
-	Since   time.Time `json:"since"`
-	Reason  string    `json:"reason"`
-	Removed bool      `json:"removed"`
-}
-
-// CleanOptions says which leftovers to remove.
-type CleanOptions struct {
-	Runs       Runs
-	StaleAfter time.Duration // 0 means DefaultStaleAfter
-	Now        func() time.Time
-	DryRun     bool
-}
-
-// Clean removes what runs left behind: unfinished uploads and data without a
-// manifest, at once for a dead run of this machine, after StaleAfter for others.
-// Nothing of a living run is touched, and nothing that this program did not
-// write.
-func Clean(ctx context.Context, repo store.Store, opts CleanOptions) ([]Leftover, error) {
-	found, _, err := clean(ctx, repo, opts)
-	return found, err
-}
-
-// clean is Clean, and reports whether a run was killed so lately that more of
-// it may come to light.
-func clean(ctx context.Context, repo store.Store, opts CleanOptions) (found []Leftover, recent bool, err error) {
-	if opts.StaleAfter <= 0 {
-		opts.StaleAfter = DefaultStaleAfter
-	}
-	ended, living := opts.Runs.read(placeOf(repo))
-	c := &cleaner{repo: repo, opts: opts, ended: ended, living: living}
-	defer func() {
-		for _, d := range ended {
-			if err != nil || opts.DryRun || opts.Now().Sub(d.began) < settled {
-				d.run.abandon() // the next run looks again
-				continue
-			}
-			d.run.end()
-		}
-	}()
-	for _, d := range ended {
-		recent = recent || opts.Now().Sub(d.began) < settled
-	}
-	if err := c.find(ctx); err != nil {
-		return nil, recent, err
-	}
-	return c.found, recent, c.remove(ctx)
-}
-
-type cleaner struct {
-	repo   store.Store
-	opts   CleanOptions
-	ended  map[string]*dead
-	living map[string]bool
-	found  []Leftover
-}
-
-// find collects the leftovers.
-func (c *cleaner) find(ctx context.Context) error {
-	uploads, err := c.repo.Uploads(ctx, "")
-	if err != nil {
-		return fmt.Errorf("look for leftovers: %w", err)
-	}
-	for _, u := range uploads {
-		if name, ok := parseKey(u.Key); ok {
-			c.consider(name, Leftover{Key: u.Key, Upload: u.ID, Since: u.Started})
-		}
-	}
-	l, err := readListing(ctx, c.repo, "")
-	if err != nil {
-		return fmt.Errorf("look for leftovers: %w", err)
-	}
-	whole := map[string]bool{}
-	for _, m := range l.manifests {
-		whole[m.cluster+"/"+m.base] = true
-	}
-	for key, o := range l.data {
-		if name, _ := parseKey(key); !whole[name.cluster+"/"+name.base] {
-			c.consider(name, Leftover{Key: key, Since: o.Modified})
-		}
-	}
-	for base, keys := range l.records {
-		for _, key := range keys {
-			if name, _ := parseKey(key); !whole[name.cluster+"/"+base] {
-				c.consider(name, Leftover{Key: key, Since: name.at})
-			}
-		}
-	}
-	slices.SortFunc(c.found, func(a, b Leftover) int { return strings.Compare(a.Key, b.Key) })
-	return nil
-}
-
-// consider keeps a leftover if the rules allow to remove it.
-func (c *cleaner) consider(name object, l Leftover) {
-	age := c.opts.Now().Sub(l.Since)
-	switch d := c.ended[name.run]; {
-	case c.living[name.run]:
-		return
-	case d != nil:
-		l.Reason = "its run on this machine has ended"
-	case c.deleting(l.Key):
-		l.Reason = "its backup was being deleted by a run that has ended"
-	case age > c.opts.StaleAfter:
-		l.Reason = fmt.Sprintf("unfinished since %s", l.Since.UTC().Format(time.RFC3339))
-	default:
-		return
-	}
-	c.found = append(c.found, l)
-}
-
-func (c *cleaner) deleting(key string) bool {
-	for _, d := range c.ended {
-		if slices.Contains(d.file.Deleting, key) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *cleaner) remove(ctx context.Context) error {
-	if c.opts.DryRun {
-		return nil
-	}
-	var errs []error
-	for i, l := range c.found {
-		err := error(nil)
-		if l.Upload != "" {
-			err = c.repo.Abort(ctx, store.Upload{Key: l.Key, ID: l.Upload})
-		} else {
-			err = c.repo.Delete(ctx, l.Key)
-		}
-		c.found[i].Removed = err == nil
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

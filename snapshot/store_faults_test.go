@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,38 @@ type bentStore struct {
 	only    string // and what else they contain
 	err     error  // why
 	bounded bool   // a Put had a deadline
+	times   int    // how often it cannot be read; 0 means always
+	hidden  string // ending of the keys that listings do not show
+	stat    error  // why no object can be asked for
+	ahead   time.Duration
+	forget  string // ending of the keys that are put and not stored
+}
+
+// healed is the count of a store that has been unreadable often enough.
+const healed = -1
+
+// now is the time of the store and of whoever uses it, if its clock is right.
+func (s *bentStore) now() time.Time { return time.Now().Add(s.ahead) }
+
+func (s *bentStore) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.Folder.Now(ctx)
+	return now.Add(s.ahead), err
+}
+
+func (s *bentStore) List(ctx context.Context, prefix string) ([]store.Object, error) {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s *bentStore) ListAfter(ctx context.Context, prefix, after string) ([]store.Object, error) {
+	all, err := s.Folder.ListAfter(ctx, prefix, after)
+	return slices.DeleteFunc(all, func(o store.Object) bool { return s.hidden != "" && strings.HasSuffix(o.Key, s.hidden) }), err
+}
+
+func (s *bentStore) Stat(ctx context.Context, key string) (store.Object, error) {
+	if s.stat != nil {
+		return store.Object{}, s.stat
+	}
+	return s.Folder.Stat(ctx, key)
 }
 
 func (s *bentStore) Locked(_ context.Context, key string) (store.Lock, error) {
@@ -34,7 +67,12 @@ func (s *bentStore) Locked(_ context.Context, key string) (store.Lock, error) {
 }
 
 func (s *bentStore) Get(ctx context.Context, key string) (io.ReadCloser, int64, error) {
-	if s.broken != "" && strings.HasSuffix(key, s.broken) && strings.Contains(key, s.only) {
+	if s.broken != "" && strings.HasSuffix(key, s.broken) && strings.Contains(key, s.only) && s.times != healed {
+		if s.times > 0 {
+			if s.times--; s.times == 0 {
+				s.times = healed
+			}
+		}
 		return nil, 0, s.err
 	}
 	return s.Folder.Get(ctx, key)
@@ -43,6 +81,9 @@ func (s *bentStore) Get(ctx context.Context, key string) (io.ReadCloser, int64, 
 func (s *bentStore) Put(ctx context.Context, key string, src io.Reader, opts store.PutOptions) (int64, error) {
 	if _, has := ctx.Deadline(); has {
 		s.bounded = true
+	}
+	if s.forget != "" && strings.HasSuffix(key, s.forget) {
+		return io.Copy(io.Discard, src)
 	}
 	return s.Folder.Put(ctx, key, src, opts)
 }
@@ -182,6 +223,12 @@ func TestLatestTellsWhatItPassesOver(t *testing.T) {
 			}
 			spoil(t, repo, all[1])
 			o, err := snapshot.OpenBackup(t.Context(), repo, "", "latest", snapshot.OpenOptions{})
+			if why == "its data object is missing" {
+				if !errors.Is(err, snapshot.ErrYounger) || !strings.Contains(err.Error(), all[1].Name+": "+why) {
+					t.Errorf("%v; want that %s cannot be used", err, all[1].Name)
+				}
+				o, err = snapshot.OpenBackup(t.Context(), repo, "", "latest", snapshot.OpenOptions{OlderOK: true})
+			}
 			if err != nil || o.Manifest.Name != good.Name || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], all[1].Name+" is passed over: "+why) {
 				t.Errorf("%+v, %v; want the good one and a note of %s", o, err, all[1].Name)
 			}

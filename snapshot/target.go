@@ -87,6 +87,7 @@ type keeper struct {
 	warnings []string
 	at       *candidate // that served, or would have
 	cleaned  []Leftover
+	listing  *listing // as it was at the beginning, nil if it could not be had
 	earlier  earlier
 	again    bool // a run was killed lately: the store may still have been at its last request
 }
@@ -94,9 +95,13 @@ type keeper struct {
 // clean removes what dead runs left. That it cannot is no reason not to save,
 // unless the store cannot be reached at all.
 func (k *keeper) clean(ctx context.Context) error {
-	opts := CleanOptions{Runs: k.opts.Runs, StaleAfter: k.opts.StaleAfter, Now: k.opts.Now}
-	cleaned, recent, err := clean(ctx, k.repo, opts)
-	k.cleaned, k.again = append(k.cleaned, cleaned...), recent
+	l, err := readListing(ctx, k.repo, "")
+	if err == nil {
+		k.listing = l
+		var cleaned []Leftover
+		cleaned, k.again, err = l.clean(ctx, CleanOptions{Runs: k.opts.Runs, StaleAfter: k.opts.StaleAfter, Now: k.opts.Now})
+		k.cleaned = append(k.cleaned, cleaned...)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -115,18 +120,46 @@ func (k *keeper) sink(ctx context.Context) sink {
 		_, err := k.repo.Put(ctx, m.ClusterID+"/"+m.Data, r, k.opts.putOptions(m, size))
 		return err
 	}}
-	s.stored = func(ctx context.Context, m *Manifest) { k.earlier.look(ctx, k.repo, m.ClusterID) }
+	s.stored = func(ctx context.Context, m *Manifest) { k.earlier.backups, k.earlier.err = k.newest(ctx, m.ClusterID) }
 	if k.opts.SkipUnchanged {
 		s.skip = func(c *candidate) *Manifest { return k.unchanged(ctx, c) }
 	}
 	return s
 }
 
+// newest reads the newest backups of a cluster, down to a good one.
+func (k *keeper) newest(ctx context.Context, cluster string) ([]*Backup, error) {
+	var l *listing
+	var err error
+	if k.listing != nil {
+		l, err = k.listing.recent(ctx, cluster)
+	} else {
+		l, err = readListing(ctx, k.repo, cluster)
+	}
+	if err != nil {
+		return nil, err
+	}
+	enough := func(all []*Backup) bool {
+		_, err := newestGood(all, false)
+		return err == nil
+	}
+	all, err := l.newest(ctx, enough)
+	if err == nil && !enough(all) && k.listing != nil { // it may be among the older ones
+		if l, err = readListing(ctx, k.repo, cluster); err == nil {
+			all, err = l.newest(ctx, enough)
+		}
+	}
+	return all, err
+}
+
 // unchanged returns the newest good backup's manifest if the member has made
 // no revision since.
 func (k *keeper) unchanged(ctx context.Context, c *candidate) *Manifest {
-	all, err := List(ctx, k.repo, id(c.status.Header.GetClusterId()))
-	if err != nil || !c.quorum {
+	if !c.quorum {
+		return nil
+	}
+	all, err := k.newest(ctx, id(c.status.Header.GetClusterId()))
+	if err != nil {
 		return nil
 	}
 	newest, err := Latest(all, false)

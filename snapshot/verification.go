@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -102,18 +103,21 @@ func standing(all []*Verification) *Verification {
 	return good
 }
 
-// readVerifications reads records; one that is not readable counts for nothing.
-func readVerifications(ctx context.Context, repo store.Store, keys []string) ([]*Verification, error) {
-	var all []*Verification
+// readVerifications reads records. One that is no record counts for nothing, and
+// unread tells of one that could not be read.
+func readVerifications(ctx context.Context, repo store.Store, keys []string) (all []*Verification, unread, err error) {
 	for _, key := range keys {
 		raw, err := readSmall(ctx, repo, key)
 		if err != nil && fatal(ctx, err) {
-			return nil, err
+			return nil, nil, err
+		}
+		if err != nil && !errors.Is(err, store.ErrNotExist) && !errors.Is(err, ErrManifest) {
+			unread = err
 		}
 		var v Verification
 		if err == nil && json.Unmarshal(raw, &v) == nil {
 			all = append(all, &v)
 		}
 	}
-	return all, nil
+	return all, unread, nil
 }

@@ -162,7 +162,6 @@ func TestVerifyAFile(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
-	now := time.Now()
 	for name, tc := range map[string]struct {
 		key     string
 		old     bool
@@ -189,17 +188,16 @@ func TestClean(t *testing.T) {
 			if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			late := &bentStore{Folder: repo}
 			if tc.old {
-				if err := os.Chtimes(file, now, now.Add(-48*time.Hour)); err != nil {
-					t.Fatal(err)
-				}
+				late.ahead = 48 * time.Hour
 			}
 			if tc.dead {
 				if err := os.WriteFile(filepath.Join(runs.Dir, "00112233.run"), []byte(`{"repository":"`+repo.URL()+`"}`), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			found, err := snapshot.Clean(context.Background(), repo, snapshot.CleanOptions{Runs: runs, Now: time.Now})
+			found, err := snapshot.Clean(context.Background(), late, snapshot.CleanOptions{Runs: runs, Now: late.now})
 			_, statErr := os.Stat(file)
 			if err != nil || os.IsNotExist(statErr) != tc.removed || (len(found) == 1) != tc.removed {
 				t.Errorf("clean: %+v, %v; stat: %v; want it removed: %t", found, err, statErr, tc.removed)

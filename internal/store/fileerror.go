@@ -34,3 +34,14 @@ func explainFile(what string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", what, cause)
 }
+
+// Passing reports whether a file that could not be read may be readable when
+// asked for again. Requests to a bucket have been repeated already.
+func Passing(err error) bool {
+	for _, passing := range []error{syscall.EIO, syscall.ESTALE, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}

@@ -122,7 +122,7 @@ func (f *Folder) Get(_ context.Context, key string) (io.ReadCloser, int64, error
 	name := f.path(key)
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, 0, explainFile("read "+name, err)
+		return nil, 0, explainFile("read "+name, dangling(name, err))
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -140,45 +140,19 @@ func (f *Folder) Get(_ context.Context, key string) (io.ReadCloser, int64, error
 
 // List implements Store.
 func (f *Folder) List(ctx context.Context, prefix string) ([]Object, error) {
+	return f.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter implements Store.
+func (f *Folder) ListAfter(ctx context.Context, prefix, after string) ([]Object, error) {
 	var objects []Object
 	err := f.walk(ctx, prefix, func(key string, info fs.FileInfo) {
-		if !strings.HasSuffix(key, partSuffix) {
-			objects = append(objects, Object{Key: key, Size: info.Size(), Modified: info.ModTime()})
+		if key > after && !strings.HasSuffix(key, partSuffix) {
+			objects = append(objects, Object{Key: key, Size: info.Size(), Modified: arrival(info)})
 		}
 	})
 	slices.SortFunc(objects, func(a, b Object) int { return strings.Compare(a.Key, b.Key) })
 	return objects, err
-}
-
-// walk calls fn for every regular file whose key begins with prefix. A root
-// that does not exist is empty.
-func (f *Folder) walk(ctx context.Context, prefix string, fn func(key string, info fs.FileInfo)) error {
-	start := f.path(path.Dir(prefix + "x"))
-	err := filepath.WalkDir(start, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, fs.ErrNotExist): // gone since it was listed, or never there
-			return nil
-		case err != nil:
-			return err
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		rel, err := filepath.Rel(f.root, name)
-		if err != nil || !strings.HasPrefix(keyOf(rel), prefix) {
-			return err
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil {
-			fn(keyOf(rel), info)
-		}
-		return err
-	})
-	return explainFile("list "+f.root, err)
 }
 
 // keyOf returns the key of a file: an unfinished one counts under the key that
@@ -222,7 +196,7 @@ func (f *Folder) Uploads(ctx context.Context, prefix string) ([]Upload, error) {
 		stem, ok := strings.CutSuffix(key, partSuffix)
 		dot := strings.LastIndexByte(stem, '.')
 		if ok && dot > 0 {
-			uploads = append(uploads, Upload{Key: stem[:dot], ID: stem[dot+1:], Started: info.ModTime()})
+			uploads = append(uploads, Upload{Key: stem[:dot], ID: stem[dot+1:], Started: arrival(info)})
 		}
 	})
 	return uploads, err

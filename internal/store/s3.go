@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -22,6 +23,9 @@ const (
 	DefaultStallTimeout = 60 * time.Second
 	DefaultRetryFor     = 2 * time.Minute
 )
+
+// foreignPatience bounds the retries where something else than the store answers.
+const foreignPatience = 5 * time.Second
 
 // S3Options says how to reach a bucket. The zero value is AWS with what the
 // environment offers as credentials. None of it is secret: keys come from the
@@ -56,6 +60,7 @@ type S3 struct {
 	opts    S3Options
 	sse     encrypt.ServerSide
 	checker atomic.Int32 // a checksum; auto mode moves it on when the store refuses
+	clock   *clock
 }
 
 func newS3(ctx context.Context, bucket, prefix string, opts S3Options) (*S3, error) {
@@ -86,6 +91,7 @@ func newS3(ctx context.Context, bucket, prefix string, opts S3Options) (*S3, err
 	if err != nil {
 		return nil, err
 	}
+	s.clock = &transport.clock
 	if s.creds, err = findCredentials(ctx, opts, transport); err != nil {
 		return nil, err
 	}
@@ -202,6 +208,9 @@ func (s *S3) do(ctx context.Context, req request, fn func(context.Context) error
 		now := time.Now()
 		if giveUp.IsZero() {
 			giveUp = now.Add(s.opts.RetryFor)
+			if errors.Is(err, ErrForeign) { // a page in front of the store seldom goes by itself
+				giveUp = now.Add(min(s.opts.RetryFor, foreignPatience))
+			}
 			if s.opts.Retrying != nil && passing(err) {
 				s.opts.Retrying(s.explain(req, err))
 			}

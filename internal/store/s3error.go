@@ -28,8 +28,11 @@ func cause(err error) error {
 
 // passing reports whether a request that failed so may succeed when repeated.
 func passing(err error) bool {
+	if errors.Is(err, ErrForeign) {
+		return true
+	}
 	resp, ok := errors.AsType[minio.ErrorResponse](err)
-	if ok && resp.StatusCode != 0 {
+	if ok && resp.StatusCode != 0 && resp.StatusCode != http.StatusOK {
 		switch resp.StatusCode {
 		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -38,7 +41,11 @@ func passing(err error) bool {
 		return resp.Code == "RequestTimeout" || resp.Code == "SlowDown"
 	}
 	if ok { // an error inside a 200, as of a join of parts
-		return resp.Code == "InternalError" || resp.Code == "SlowDown" || resp.Code == "RequestTimeout"
+		switch resp.Code {
+		case "InternalError", "SlowDown", "RequestTimeout", "ServiceUnavailable", "Busy":
+			return true
+		}
+		return false
 	}
 	if certificate(err) != "" {
 		return false
@@ -175,6 +182,12 @@ func regionHint(resp minio.ErrorResponse) string {
 }
 
 func (s *S3) explainNetwork(what string, err error) error {
+	if errors.Is(err, ErrForeign) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return hint.With(fmt.Errorf("%s: %w", what, err), "check --s3-endpoint and --s3-proxy: something in front of the store answered in its place")
+	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the URL repeats what is in what, and may be signed
 	}

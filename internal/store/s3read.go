@@ -47,10 +47,55 @@ func (s *S3) stat(ctx context.Context, key string) (minio.ObjectInfo, error) {
 	return s.core.StatObject(ctx, s.bucket, s.prefix+key, s.getOptions())
 }
 
+// Stat implements Store. The answer to a HEAD has no body, so that a proxy's "not
+// found" looks like the store's: only the answer to a GET tells them apart.
+func (s *S3) Stat(ctx context.Context, key string) (Object, error) {
+	var info minio.ObjectInfo
+	err := s.do(ctx, request{"look at object", "s3:GetObject", key}, func(ctx context.Context) (err error) {
+		info, err = s.stat(ctx, key)
+		return err
+	})
+	if err == nil {
+		return Object{Key: key, Size: info.Size, Modified: info.LastModified}, nil
+	}
+	if !errors.Is(err, ErrNotExist) {
+		return Object{}, err
+	}
+	body, size, err := s.Get(ctx, key)
+	if err != nil {
+		return Object{}, err
+	}
+	return Object{Key: key, Size: size}, body.Close()
+}
+
+// Now implements Store, by the Date of the store's answers.
+func (s *S3) Now(ctx context.Context) (time.Time, error) {
+	if now, known := s.clock.now(); known {
+		return now, nil
+	}
+	// Whatever the answer is, it has a Date.
+	_, err := s.stat(ctx, clockKey)
+	if now, known := s.clock.now(); known {
+		return now, nil
+	}
+	if err != nil && ctx.Err() != nil {
+		return time.Time{}, context.Cause(ctx)
+	}
+	return time.Time{}, fmt.Errorf("ask %s for its time: %w", s.URL(), ErrNoClock)
+}
+
 // List implements Store.
 func (s *S3) List(ctx context.Context, prefix string) ([]Object, error) {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter implements Store.
+func (s *S3) ListAfter(ctx context.Context, prefix, after string) ([]Object, error) {
 	var objects []Object
 	opts := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
+	if after != "" {
+		opts.StartAfter = s.prefix + after
+	}
 	err := s.do(ctx, request{"list", "s3:ListBucket", prefix}, func(ctx context.Context) error {
 		objects = nil
 		for o := range s.core.ListObjectsIter(ctx, s.bucket, opts) {

@@ -22,10 +22,15 @@ var (
 	ErrDenied      = errors.New("permission denied")
 	ErrUnreachable = errors.New("store not reachable")
 	ErrTruncated   = errors.New("object ended early")
+	// ErrForeign tells that something else than the store answered, such as a
+	// proxy's or a load balancer's page. It says nothing about what is stored.
+	ErrForeign = errors.New("the answer is not a store's")
+	// ErrNoClock tells that a store gives no time.
+	ErrNoClock = errors.New("the store does not tell its time")
 )
 
 // Object is one stored object. Its key is relative to the store's root and
-// uses slashes.
+// uses slashes. Modified is when it arrived in the store, by the store's clock.
 type Object struct {
 	Key      string
 	Size     int64
@@ -65,8 +70,16 @@ type Store interface {
 	// Get opens an object and tells its size. Reading fails with ErrTruncated
 	// where fewer bytes come than announced.
 	Get(ctx context.Context, key string) (io.ReadCloser, int64, error)
+	// Stat asks for exactly this object. The error is ErrNotExist only where the
+	// store itself says that the object is not there: whatever else stands in the
+	// way of an answer is another error.
+	Stat(ctx context.Context, key string) (Object, error)
+	// Now returns the time by the clock that stamps the store's objects.
+	Now(ctx context.Context) (time.Time, error)
 	// List returns the objects whose keys begin with prefix, in key order.
 	List(ctx context.Context, prefix string) ([]Object, error)
+	// ListAfter is List for the keys that come after one.
+	ListAfter(ctx context.Context, prefix, after string) ([]Object, error)
 	// Delete removes an object. One that is already gone is no error.
 	Delete(ctx context.Context, key string) error
 	// Uploads lists unfinished uploads whose keys begin with prefix.

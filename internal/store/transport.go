@@ -29,8 +29,9 @@ const (
 // transport is an HTTP transport that gives a request up when no byte moves
 // for a while, in whichever direction, but never because it takes long.
 type transport struct {
-	next *http.Transport
-	idle time.Duration
+	next  *http.Transport
+	idle  time.Duration
+	clock clock
 }
 
 func newTransport(opts S3Options) (*transport, error) {
@@ -125,6 +126,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	w.timer.Stop()
 	resp.Body = &receiving{ReadCloser: resp.Body, watch: w, ctx: ctx}
+	t.clock.set(resp.Header.Get("Date"))
+	if err := checkAnswer(req, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
 	return resp, nil
 }
 

@@ -30,6 +30,7 @@ type Rule struct {
 	Delay    time.Duration
 	Status   int    // answer with this code, without asking the server
 	Code     string // the S3 error code that goes with it; "" means a usual one
+	Page     string // answer with this HTML page instead of S3's XML
 	CutBody  int64  // cut the connection after so many bytes of the answer; AtOnce for none
 	CutSend  int64  // cut the connection after so many bytes of the request
 	Stall    bool   // never answer
@@ -224,6 +225,12 @@ func refuse(w http.ResponseWriter, rule Rule) {
 		default:
 			code = "InternalError"
 		}
+	}
+	if rule.Page != "" {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(rule.Status)
+		_, _ = io.WriteString(w, rule.Page)
+		return
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(rule.Status)

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// answerHead is how much of an answer is looked at to see who gave it.
+const answerHead = 1 << 10
+
+// clockKey is an object that nobody stores. The Date of the answer is wanted.
+const clockKey = "etcdkit-clock"
+
+// checkAnswer fails where something else than the store has answered a question
+// about what it holds: the S3 client takes any document for a listing, an HTML
+// page for an empty one, and every 404 for a missing object.
+func checkAnswer(req *http.Request, resp *http.Response) error {
+	wanted := rootsOf(req, resp.StatusCode)
+	if wanted == nil {
+		return nil
+	}
+	// The answer's end is found by the client, not here.
+	head := bufio.NewReaderSize(resp.Body, answerHead)
+	begin, err := head.Peek(answerHead)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{head, resp.Body}
+	if len(begin) == 0 && err != nil && err != io.EOF { //nolint:errorlint // the bare EOF is an empty answer
+		return err
+	}
+	root := rootOf(begin)
+	for _, w := range wanted {
+		if root == w {
+			return nil
+		}
+	}
+	kind := resp.Header.Get("Content-Type")
+	if kind == "" {
+		kind = "without a type"
+	}
+	return fmt.Errorf("%w: HTTP %d, %s", ErrForeign, resp.StatusCode, kind)
+}
+
+// rootsOf returns the documents of which one must answer a request, nil where
+// any answer will do.
+func rootsOf(req *http.Request, status int) []string {
+	query := req.URL.Query()
+	switch {
+	case req.Method != http.MethodGet:
+		return nil
+	case status == http.StatusNotFound:
+		return []string{"Error"}
+	case status != http.StatusOK:
+		return nil
+	case query.Has("list-type"):
+		return []string{"ListBucketResult", "Error"}
+	case query.Has("uploads"):
+		return []string{"ListMultipartUploadsResult", "Error"}
+	}
+	return nil
+}
+
+// rootOf returns the name of the element that a document begins with.
+func rootOf(begin []byte) string {
+	decoder := xml.NewDecoder(bytes.NewReader(begin))
+	decoder.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil }
+	for {
+		token, err := decoder.RawToken()
+		if err != nil {
+			return ""
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			return start.Name.Local
+		}
+	}
+}
+
+// clock is a server's clock, as its last answer told.
+type clock struct {
+	mu   sync.Mutex
+	told time.Time
+	at   time.Time // when, with the monotonic clock that nobody sets
+}
+
+// set notes the Date of an answer.
+func (c *clock) set(date string) {
+	told, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told, c.at = told, time.Now()
+}
+
+// now returns the server's time, if one is known.
+func (c *clock) now() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return time.Time{}, false
+	}
+	return c.told.Add(time.Since(c.at)), true
+}
