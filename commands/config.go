@@ -113,10 +113,13 @@ func runConfigValidate(a *app.App, args []string) error {
 	if err := checkRepositories(file); err != nil {
 		return err
 	}
+	for _, warning := range file.Warnings {
+		a.Warn("%s", warning)
+	}
 	return a.Print(output.Result{
-		JSON: map[string]any{"file": path, "valid": true},
+		JSON: map[string]any{"file": path, "valid": true, "warnings": append([]string{}, file.Warnings...)},
 		Simple: func(w io.Writer) {
-			fmt.Fprintf(w, "%s is valid: %d contexts, %d repositories\n", path, len(file.Contexts), len(file.Repositories))
+			fmt.Fprintf(w, "%s is valid: contexts: %d, repositories: %d\n", path, len(file.Contexts), len(file.Repositories))
 		},
 	})
 }

@@ -66,27 +66,29 @@ func (f *repoFlags) bindEncryption() {
 	config.Env(f.set, "encrypt-to")
 }
 
-// repositoryKeys are the settings of a repository in the configuration file and
-// the flags that win over them.
-func repositoryKeys() map[string]string {
-	return map[string]string{
-		"endpoint": "s3-endpoint", "region": "s3-region", "addressing": "s3-addressing", "ca": "s3-ca-file",
-		"insecureSkipVerify": "s3-insecure-skip-verify", "checksum": "s3-checksum", "sse": "s3-sse", "profile": "s3-profile",
-		"proxy": "s3-proxy", "encryptTo": "encrypt-to", "identity": "identity",
-		"keepLast": "keep-last", "keepHourly": "keep-hourly", "keepDaily": "keep-daily", "keepWeekly": "keep-weekly",
-		"keepMonthly": "keep-monthly", "keepYearly": "keep-yearly", "keepWithin": "keep-within", "maxSize": "max-size", "keepByMember": "keep-by-member", "retryFor": "s3-retry-for",
-	}
-}
-
-// flagOfKey returns the flag that wins over a setting. The file's reader keeps
-// keys in lower case.
-func flagOfKey(key string) (flag string, known bool) {
-	for name, flag := range repositoryKeys() {
-		if strings.EqualFold(name, key) {
-			return flag, true
+// checkRepositories refuses values that the flags of a repository refuse. Other
+// commands find them only when they use the repository.
+func checkRepositories(file *config.File) error {
+	for _, name := range slices.Sorted(maps.Keys(file.Repositories)) {
+		var f repoFlags
+		cmd := &cobra.Command{}
+		f.bindS3(cmd, "")
+		f.bindIdentity()
+		f.bindEncryption()
+		f.keep.bind(cmd.Flags())
+		settings := file.Repositories[name].Settings
+		for _, flag := range slices.Sorted(maps.Keys(settings)) {
+			if err := config.FillFrom(f.set, flag, settings[flag]); err != nil {
+				return badRepositorySetting(file, name, flag, err)
+			}
 		}
 	}
-	return "", false
+	return nil
+}
+
+func badRepositorySetting(file *config.File, name, flag string, err error) error {
+	return cli.Usage(fmt.Errorf("configuration file %s: line %d: repository %s: %s: %w",
+		file.Path, file.Repositories[name].Settings[flag].Line, name, config.RepositoryKey(flag), err))
 }
 
 // isRepository reports whether a target names a repository, and not a file.
@@ -102,73 +104,17 @@ func (f *repoFlags) locate(a *app.App, location, prefix string) (string, error) 
 		return location, nil
 	}
 	name, below, _ := strings.Cut(rest, "/")
-	settings, ok := a.Global.File.Repositories[strings.ToLower(name)]
+	repository, ok := a.Global.File.Repositories[name]
 	if !ok {
 		names := slices.Sorted(maps.Keys(a.Global.File.Repositories))
-		return "", cli.Usage(hint.With(fmt.Errorf("repository @%s is not in the configuration file", name), "it has: %s", cmp.Or(strings.Join(names, ", "), "no repositories")))
+		return "", cli.Usage(hint.With(fmt.Errorf("repository @%s is not in the configuration file", name), "%s", config.Known("repositories", names, name)))
 	}
-	url := ""
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		if key == "url" {
-			url = fmt.Sprint(settings[key])
-			continue
-		}
-		flag, known := flagOfKey(key)
-		if !known {
-			return "", unknownKey(name, key)
-		}
-		if err := f.fill(prefix+flag, settings[key]); err != nil {
-			return "", cli.Usage(fmt.Errorf("repository @%s: %s: %w", name, key, err))
+	for _, flag := range slices.Sorted(maps.Keys(repository.Settings)) {
+		if err := config.FillFrom(f.set, prefix+flag, repository.Settings[flag]); err != nil {
+			return "", badRepositorySetting(a.Global.File, name, flag, err)
 		}
 	}
-	if url == "" {
-		return "", cli.Usagef("repository @%s has no url", name)
-	}
-	return strings.TrimSuffix(url, "/") + "/" + below, nil
-}
-
-func unknownKey(name, key string) error {
-	keys := append([]string{"url"}, slices.Sorted(maps.Keys(repositoryKeys()))...)
-	return cli.Usage(hint.With(fmt.Errorf("repository @%s: unknown key %q", name, key), "%s",
-		config.Suggestion(key, keys, "the keys are "+strings.Join(keys, ", "))))
-}
-
-// checkRepositories refuses what locate would refuse when a repository is used.
-func checkRepositories(file *config.File) error {
-	for _, name := range slices.Sorted(maps.Keys(file.Repositories)) {
-		settings := file.Repositories[name]
-		for _, key := range slices.Sorted(maps.Keys(settings)) {
-			if _, known := flagOfKey(key); !known && key != "url" {
-				return unknownKey(name, key)
-			}
-		}
-		if fmt.Sprint(settings["url"]) == "" || settings["url"] == nil {
-			return cli.Usagef("repository @%s has no url", name)
-		}
-	}
-	return nil
-}
-
-// fill sets a flag that still has its default. One that the command does not
-// have means nothing to it.
-func (f *repoFlags) fill(name string, value any) error {
-	flag := f.set.Lookup(name)
-	if flag == nil || flag.Changed || flag.Value.String() != flag.DefValue {
-		return nil
-	}
-	list, isList := flag.Value.(pflag.SliceValue)
-	values, many := value.([]any)
-	switch {
-	case isList && many:
-		var all []string
-		for _, v := range values {
-			all = append(all, fmt.Sprint(v))
-		}
-		return list.Replace(all)
-	case isList:
-		return list.Replace([]string{fmt.Sprint(value)})
-	}
-	return flag.Value.Set(fmt.Sprint(value))
+	return strings.TrimSuffix(repository.URL, "/") + "/" + below, nil
 }
 
 // open opens the repository at a location that locate has resolved.
@@ -246,13 +192,13 @@ func unreachable(err error) error {
 }
 
 // identities reads the identity files.
-func (f *repoFlags) identities() ([]age.Identity, error) {
+func (f *repoFlags) identities(a *app.App) ([]age.Identity, error) {
 	var all []age.Identity
 	for _, name := range f.identity {
 		if isIdentity(name) {
 			return nil, cli.Usagef("--identity takes a file, not the identity itself, which every user of this machine could read")
 		}
-		raw, err := os.ReadFile(name)
+		raw, err := a.ReadFile(name, cli.MaxSecretFile)
 		if err != nil {
 			return nil, cli.Usage(fmt.Errorf("read identity: %w", err))
 		}
@@ -272,7 +218,7 @@ func isIdentity(value string) bool {
 }
 
 // recipients parses --encrypt-to: recipients, or files of them.
-func (f *repoFlags) recipients() ([]age.Recipient, error) {
+func (f *repoFlags) recipients(a *app.App) ([]age.Recipient, error) {
 	var all []age.Recipient
 	for _, value := range f.encryptTo {
 		if isIdentity(value) {
@@ -281,7 +227,7 @@ func (f *repoFlags) recipients() ([]age.Recipient, error) {
 		raw := []byte(value)
 		if !strings.HasPrefix(value, "age1") {
 			var err error
-			if raw, err = os.ReadFile(value); err != nil {
+			if raw, err = a.ReadFile(value, cli.MaxSecretFile); err != nil {
 				return nil, cli.Usage(hint.With(fmt.Errorf("--encrypt-to: %w", err), "a recipient begins with age1, anything else is a file of recipients"))
 			}
 		}

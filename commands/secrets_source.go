@@ -182,7 +182,7 @@ func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.
 	if err != nil {
 		return nil, err
 	}
-	ids, err := f.identities()
+	ids, err := f.identities(a)
 	if err != nil {
 		return nil, err
 	}

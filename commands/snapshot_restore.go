@@ -34,7 +34,7 @@ func (s *restoreSources) Open(ctx context.Context, source string, anyTrailer boo
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.repo.identities()
+	ids, err := s.repo.identities(s.a)
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ func runSnapshotSave(ctx context.Context, a *app.App, f *saveFlags, target strin
 func (f *saveFlags) options(a *app.App) (snapshot.SaveOptions, error) {
 	opts := f.SaveOptions
 	var err error
-	if opts.Recipients, err = f.recipients(); err != nil {
+	if opts.Recipients, err = f.recipients(a); err != nil {
 		return opts, err
 	}
 	if _, err := snapshot.ParseCompression(opts.Compression); err != nil {

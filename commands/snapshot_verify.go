@@ -133,7 +133,7 @@ func (f *verifyFlags) options(a *app.App) (snapshot.VerifyOptions, error) {
 	default:
 		return opts, cli.Usagef("--level %q is none of stored, decoded, restored", f.level)
 	}
-	ids, err := f.identities()
+	ids, err := f.identities(a)
 	opts.Identities, opts.Now, opts.ToolVersion = ids, a.Now, toolversion.String()
 	return opts, err
 }

@@ -45,6 +45,9 @@ func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 	if err := a.Global.Fill(cmd.Flags(), a.Env); err != nil {
 		return cli.Usage(err)
 	}
+	for _, warning := range a.Global.File.Warnings {
+		a.remind("%s", warning)
+	}
 	format, err := output.Parse(a.Global.WriteOut, formats(cmd))
 	if err != nil {
 		return cli.Usage(err)
@@ -194,6 +197,14 @@ func (a *App) Screen(w io.Writer) io.Writer {
 func (a *App) Note(format string, args ...any) {
 	if !a.Global.Quiet {
 		fmt.Fprintf(a.Err, a.Name+": "+format+"\n", args...)
+	}
+}
+
+// remind is Warn for what is as unsafe today as it was yesterday: --quiet hides
+// it, for a job that runs every night.
+func (a *App) remind(format string, args ...any) {
+	if !a.Global.Quiet {
+		a.Warn(format, args...)
 	}
 }
 

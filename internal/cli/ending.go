@@ -46,14 +46,14 @@ type input struct{ env *Env }
 
 func (i input) Read(p []byte) (int, error) {
 	buffer := make([]byte, len(p)) // its reader may outlive this call
-	n, err := interruptible(i.env, func() (int, error) { return i.env.In.Read(buffer) })
+	n, err := Interruptible(i.env, func() (int, error) { return i.env.In.Read(buffer) })
 	copy(p, buffer[:n])
 	return n, err
 }
 
-// interruptible returns what wait returns, or the signal that comes before.
+// Interruptible returns what wait returns, or the signal that comes before.
 // Nobody waits for wait then, the process is about to end.
-func interruptible[T any](e *Env, wait func() (T, error)) (T, error) {
+func Interruptible[T any](e *Env, wait func() (T, error)) (T, error) {
 	if e.ending == nil {
 		return wait()
 	}

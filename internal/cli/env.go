@@ -93,7 +93,7 @@ func (e *Env) AskPassword(prompt string) (string, error) {
 		return "", fmt.Errorf("ask for a password: %w", err)
 	}
 	defer fmt.Fprintln(t)
-	return interruptible(e, t.ReadPassword)
+	return Interruptible(e, t.ReadPassword)
 }
 
 // Ask puts a yes-or-no question on the user's terminal; anything but yes is no.
@@ -106,7 +106,7 @@ func (e *Env) Ask(question string) (bool, error) {
 	if _, err := fmt.Fprintf(t, "%s [y/N] ", question); err != nil {
 		return false, err
 	}
-	answer, err := interruptible(e, func() (string, error) { return readLine(t) })
+	answer, err := Interruptible(e, func() (string, error) { return readLine(t) })
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}

@@ -51,7 +51,7 @@ func secretValue(flag, value string, from, arg int) []secret {
 	switch {
 	case strings.HasSuffix(flag, "user"):
 		return afterColon(value, from, arg)
-	case secretURL(flag) && open(value):
+	case secretURL(flag) && isReference(value):
 		return nil
 	}
 	return []secret{{arg, from}}

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/srv"
@@ -75,7 +74,7 @@ func (f *Flags) auth(env *cli.Env) (etcd.Auth, error) {
 		a.Password = password
 		return a, nil
 	case f.PasswordFile != "":
-		b, err := os.ReadFile(f.PasswordFile)
+		b, err := env.ReadFile(f.PasswordFile, cli.MaxSecretFile)
 		if err != nil {
 			return a, cli.Usage(fmt.Errorf("--password-file: %w", err))
 		}

@@ -61,7 +61,7 @@ func (f *Flags) directed() bool {
 		}
 	}
 	for _, source := range f.sources {
-		if source == "configuration file" { // the current context
+		if source == sourceFile { // the current context
 			return true
 		}
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -14,7 +13,7 @@ import (
 // at the end of a file does not count.
 func Reference(text string, env *cli.Env) (string, error) {
 	if path, ok := strings.CutPrefix(text, "file:"); ok {
-		b, err := os.ReadFile(path)
+		b, err := env.ReadFile(path, cli.MaxSecretFile)
 		if err != nil {
 			return "", fmt.Errorf("read secret: %w", err)
 		}

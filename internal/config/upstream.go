@@ -91,7 +91,7 @@ func redactValue(flag, value string) string {
 	switch {
 	case flag == "endpoints":
 		return strings.Join(etcd.Shown(strings.Split(value, ",")), ",")
-	case value == "" || !Secret(flag), secretURL(flag) && open(value):
+	case value == "" || !Secret(flag), secretURL(flag) && isReference(value):
 		return value
 	case strings.HasSuffix(flag, "user") && hasPassword:
 		return user + ":<redacted>"
