@@ -37,7 +37,7 @@ A CORRUPT alarm is never disarmed: the command refuses, and names the member.
 Exit codes: 0 recovered, or no NOSPACE alarm armed; 1 failed, or live data alone
 fill the quota; 2 wrong usage; 3 the cluster is not well enough to go on; 4
 nothing answered; 5 refused (CORRUPT, no quorum, a disk too small, another
-maintenance runs); 129, 130, 143 ended by a signal.`,
+maintenance runs); 129, 130, 131, 143 ended by a signal.`,
 		Example: "  etcdkit alarm recover --dry-run\n  etcdkit alarm recover --keep 0",
 		Args:    cobra.NoArgs,
 		RunE: a.Run(func(ctx context.Context, _ []string) error {

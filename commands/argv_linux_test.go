@@ -13,7 +13,7 @@ import (
 
 // etcd-io/etcd#6405: a password on the command line can be read from the
 // process list by every user of the machine.
-func TestE61ProcessListShowsNoPassword(t *testing.T) {
+func TestProcessListShowsNoPassword(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	exe, err := os.Executable()

@@ -16,7 +16,7 @@ import (
 )
 
 // etcd-io/etcd#16242: - is a pipe, and no terminal.
-func TestE05ASnapshotGoesToAPipeAndToNoTerminal(t *testing.T) {
+func TestASnapshotGoesToAPipeAndToNoTerminal(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	t.Chdir(t.TempDir())
 	for terminal, want := range map[bool]int{false: 0, true: 2} {
@@ -39,7 +39,7 @@ func TestE05ASnapshotGoesToAPipeAndToNoTerminal(t *testing.T) {
 }
 
 // rancher/rke2#3110: nobody notices backups that fail for weeks.
-func TestE101FailingBackupsAreNoticed(t *testing.T) {
+func TestFailingBackupsAreNoticed(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	dir := t.TempDir()
 	repo, metrics := filepath.Join(dir, "repo")+"/", filepath.Join(dir, "backup.prom")

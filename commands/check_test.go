@@ -11,7 +11,7 @@ import (
 
 // etcd-io/etcd#9326: each run of upstream's check makes the database of a
 // live cluster larger, for good.
-func TestE77CheckLeavesNothingBehind(t *testing.T) {
+func TestCheckLeavesNothingBehind(t *testing.T) {
 	c := etcdtest.Start(t, embedded.Options{Members: 3})
 	endpoints := "--endpoints=" + strings.Join(c.Endpoints(), ",")
 	_, stdout, stderr := run(t, "etcdkit", "check", "perf", "--duration=2s", "-w", "json", endpoints)

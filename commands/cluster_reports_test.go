@@ -12,7 +12,7 @@ import (
 )
 
 // etcd-io/etcd#9531
-func TestE44AnEndpointWithoutAnAnswerIsListed(t *testing.T) {
+func TestAnEndpointWithoutAnAnswerIsListed(t *testing.T) {
 	s := newSession(t)
 	got := s.run("endpoint", "status", "--endpoints", s.endpoint+",127.0.0.1:1", "-w", "json")
 	var all []struct {
@@ -35,7 +35,7 @@ func TestE44AnEndpointWithoutAnAnswerIsListed(t *testing.T) {
 }
 
 // etcd-io/etcd#9535, #9975, #14294
-func TestE49IDsStandInHexBesideTheNumbers(t *testing.T) {
+func TestIDsStandInHexBesideTheNumbers(t *testing.T) {
 	s := newSession(t)
 	resp, err := s.client.MemberList(t.Context())
 	if err != nil {
@@ -66,7 +66,7 @@ func TestE49IDsStandInHexBesideTheNumbers(t *testing.T) {
 
 // etcd-io/etcd#13709: a term from 10 on was printed as a hexadecimal number
 // without quotes, which is no JSON.
-func TestE50TermsFromTenOnAreJSON(t *testing.T) {
+func TestTermsFromTenOnAreJSON(t *testing.T) {
 	c := etcdtest.Start(t, embedded.Options{Members: 2})
 	clients := map[uint64]int{c.Members[0].ID(): 0, c.Members[1].ID(): 1}
 	var term uint64
@@ -96,7 +96,7 @@ func TestE50TermsFromTenOnAreJSON(t *testing.T) {
 }
 
 // etcd-io/etcd#12966
-func TestE63RootIgnoresNarrowerGrants(t *testing.T) {
+func TestRootIgnoresNarrowerGrants(t *testing.T) {
 	s := newSession(t)
 	etcdtest.EnableAuth(t, s.client, "secret")
 	s.environ = []string{"ETCDCTL_USER=root", "ETCDCTL_PASSWORD=secret"}

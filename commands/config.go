@@ -119,7 +119,7 @@ func runConfigValidate(a *app.App, args []string) error {
 	return a.Print(output.Result{
 		JSON: map[string]any{"file": path, "valid": true, "warnings": append([]string{}, file.Warnings...)},
 		Simple: func(w io.Writer) {
-			fmt.Fprintf(w, "%s is valid: contexts: %d, repositories: %d\n", path, len(file.Contexts), len(file.Repositories))
+			fmt.Fprintf(w, "%s is valid: %s, %s\n", path, output.Count(len(file.Contexts), "context"), output.Count(len(file.Repositories), "repository"))
 		},
 	})
 }

@@ -30,7 +30,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // etcd-io/etcd#9619, #10087, #14324: upstream ends each of these in
 // "context deadline exceeded" after its timeout, which is long here on purpose:
 // a diagnosis that waited for it would fail the test.
-func TestE59TLSMistakesAreNamed(t *testing.T) {
+func TestTLSMistakesAreNamed(t *testing.T) {
 	ca, other := certs.NewCA(t), certs.NewCA(t)
 	client, stranger, expired := ca.Client(t, "alice"), other.Client(t, "mallory"), ca.Expired(t)
 	secure, mutual := etcdtest.Start(t, embedded.Options{Configure: etcdtest.TLS(t, ca, false)}).Endpoints()[0],
@@ -110,7 +110,7 @@ func TestARangeWaitsForAConnection(t *testing.T) {
 
 // etcd-io/etcd PR #13138: the client library's warnings clutter standard
 // error, in JSON.
-func TestE60RetriesAreNotLogged(t *testing.T) {
+func TestRetriesAreNotLogged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		program string
 		flags   []string

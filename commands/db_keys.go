@@ -103,7 +103,7 @@ func printFileKeys(ctx context.Context, a *app.App, f *snapshot.File, opts snaps
 		})
 	default:
 		err = eachKey(ctx, f, opts, func(k keyView) error {
-			_, err := fmt.Fprintln(w, k.Key)
+			_, err := fmt.Fprintln(w, output.Printable(k.Key))
 			return err
 		})
 	}

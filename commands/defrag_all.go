@@ -44,7 +44,7 @@ A signal stops it before the next member; the one at work is waited for.
 
 Exit codes: 0 done, or nothing worth doing; 1 failed; 2 wrong usage; 3 the
 cluster is not well enough to go on; 4 nothing answered; 5 refused: quorum would
-be at risk, a disk is too small, another maintenance runs; 129, 130, 143 ended
+be at risk, a disk is too small, another maintenance runs; 129, 130, 131, 143 ended
 by a signal.`,
 		Example: "  etcdkit defrag-all --dry-run\n  etcdkit defrag-all --compact --pause 30s\n  etcdkit defrag-all --members m1,m2 --all",
 		Args:    cobra.NoArgs,

@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/etcdkit/etcdkit/disk"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // printDisk shows a report in words.
@@ -163,11 +164,16 @@ func printHistogram(w io.Writer, r *disk.Report, color bool) {
 	}
 	const width = 50
 	for _, row := range rows {
+		fmt.Fprintf(w, "  to %7s  %6.2f %%  ", disk.FormatSeconds(row.ToSeconds), 100*float64(row.Count)/float64(total))
 		bar := strings.Repeat("█", int(math.Ceil(float64(row.Count)/float64(largest)*width)))
-		if color && row.FromSeconds >= 0.010 {
-			bar = "\x1b[31m" + bar + "\x1b[0m" // what hurts etcd
+		if color && row.FromSeconds >= 0.010 { // what hurts etcd
+			output.Raw(w, "\x1b[31m")
+			fmt.Fprint(w, bar)
+			output.Raw(w, "\x1b[0m")
+		} else {
+			fmt.Fprint(w, bar)
 		}
-		fmt.Fprintf(w, "  to %7s  %6.2f %%  %s\n", disk.FormatSeconds(row.ToSeconds), 100*float64(row.Count)/float64(total), bar)
+		fmt.Fprintln(w)
 	}
 	fmt.Fprintln(w)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/metricsfile"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // healthOptions are the flags of health.
@@ -139,7 +140,7 @@ func checkHealth(ctx context.Context, a *app.App, doors health.Doors, endpoints 
 func watchHealth(ctx context.Context, a *app.App, every time.Duration, check func() error) error {
 	for {
 		if a.OutTTY {
-			_, _ = a.Out.Write([]byte("\x1b[H\x1b[2J"))
+			output.Raw(a.Out, "\x1b[H\x1b[2J")
 		}
 		err := check()
 		if ctx.Err() != nil {

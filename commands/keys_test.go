@@ -23,8 +23,8 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
-// The tests named E... replay public reports about etcdctl; docs/differences.md
-// has what became of them.
+// The tests that name a report replay it; docs/differences.md has what became of
+// each.
 
 // session runs command lines against one cluster, in this process.
 type session struct {
@@ -100,7 +100,7 @@ func (s *session) put(key, value string) {
 }
 
 // etcd-io/etcd#13709
-func TestE50HexJSONIsJSON(t *testing.T) {
+func TestHexJSONIsJSON(t *testing.T) {
 	s := newSession(t)
 	s.put("a", "1")
 	for _, args := range [][]string{{"get", "a"}, {"put", "a", "2", "--prev-kv"}, {"lease", "grant", "60"}, {"lease", "list"}, {"del", "a"}} {
@@ -112,7 +112,7 @@ func TestE50HexJSONIsJSON(t *testing.T) {
 }
 
 // etcd-io/etcd#20118, #14640
-func TestE52AFlagBeatsItsVariable(t *testing.T) {
+func TestAFlagBeatsItsVariable(t *testing.T) {
 	s := newSession(t)
 	s.environ = []string{"ETCDCTL_ENDPOINTS=127.0.0.1:1", "ETCDCTL_WRITE_OUT=json", "ETCDCTL_API=3", "ETCDCTL_NO_SUCH=1"}
 	s.put("a", "1")
@@ -123,7 +123,7 @@ func TestE52AFlagBeatsItsVariable(t *testing.T) {
 }
 
 // etcd-io/etcd#6234, #10102
-func TestE53RawIsByteExact(t *testing.T) {
+func TestRawIsByteExact(t *testing.T) {
 	s := newSession(t)
 	var all []byte
 	for i := range 1000 {
@@ -136,7 +136,7 @@ func TestE53RawIsByteExact(t *testing.T) {
 }
 
 // etcd-io/etcd#5611
-func TestE54KeysOnlyPrintsAKeyALine(t *testing.T) {
+func TestKeysOnlyPrintsAKeyALine(t *testing.T) {
 	s := newSession(t)
 	s.put("a", "1")
 	s.put("b", "2")
@@ -144,7 +144,7 @@ func TestE54KeysOnlyPrintsAKeyALine(t *testing.T) {
 }
 
 // etcd-io/etcd#12591, #6480
-func TestE55TextBesideBase64(t *testing.T) {
+func TestTextBesideBase64(t *testing.T) {
 	s := newSession(t)
 	s.put("a", "é")
 	s.put("b", "\xff")
@@ -162,7 +162,7 @@ func TestE55TextBesideBase64(t *testing.T) {
 }
 
 // etcd-io/etcd#10169
-func TestE56TxnValuesHoldNewlines(t *testing.T) {
+func TestTxnValuesHoldNewlines(t *testing.T) {
 	s := newSession(t)
 	s.stdin = strings.NewReader("mod(\"a\") = \"0\"\n\nput a \"one\n\ntwo\"\n\n\n")
 	s.want(0, "SUCCESS\n\nOK\n", "txn")
@@ -172,7 +172,7 @@ func TestE56TxnValuesHoldNewlines(t *testing.T) {
 }
 
 // etcd-io/etcd#10169, too: what no shell can spoil.
-func TestE56ATxnMayBeJSON(t *testing.T) {
+func TestATxnMayBeJSON(t *testing.T) {
 	s := newSession(t)
 	txn := func(code int, out, text string) {
 		t.Helper()
@@ -202,7 +202,7 @@ func TestE56ATxnMayBeJSON(t *testing.T) {
 }
 
 // etcd-io/etcd#19261
-func TestE57AnUnknownLeaseIsAnError(t *testing.T) {
+func TestAnUnknownLeaseIsAnError(t *testing.T) {
 	s := newSession(t)
 	for _, args := range [][]string{{"lease", "timetolive", "123"}, {"lease", "keep-alive", "123"}, {"lease", "keep-alive", "123", "--once"}, {"lease", "revoke", "123"}} {
 		if got := s.run(args...); got.code != 1 || got.out != "" || got.err == "" {
@@ -212,7 +212,7 @@ func TestE57AnUnknownLeaseIsAnError(t *testing.T) {
 }
 
 // etcd-io/etcd#6405
-func TestE61APasswordStaysOutOfTheProcessList(t *testing.T) {
+func TestAPasswordStaysOutOfTheProcessList(t *testing.T) {
 	s := newSession(t)
 	etcdtest.EnableAuth(t, s.client, "secret")
 	file := filepath.Join(t.TempDir(), "password")
@@ -253,7 +253,7 @@ func descriptor(t *testing.T, text string) string {
 }
 
 // afadesigns/zshellcheck#731
-func TestE65ARangeThatIsAllIsNotDeletedUnasked(t *testing.T) {
+func TestARangeThatIsAllIsNotDeletedUnasked(t *testing.T) {
 	s := newSession(t)
 	kube := []string{"/registry/namespaces/default", "/registry/pods/default/a", "/registry/secrets/default/b"}
 	for _, key := range append(kube, "app/a", "app/b") {
@@ -296,7 +296,7 @@ func TestE65ARangeThatIsAllIsNotDeletedUnasked(t *testing.T) {
 }
 
 // etcd-io/etcd#12342, #14037, #14809, #7719; make bench has the sizes.
-func TestE66ALargeRangeIsShownInEveryFormat(t *testing.T) {
+func TestALargeRangeIsShownInEveryFormat(t *testing.T) {
 	s := newSession(t)
 	etcdtest.Fill(t, s.client, "k", 3000, 100)
 	resp, err := s.client.Get(t.Context(), "k", clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -320,7 +320,7 @@ func TestE66ALargeRangeIsShownInEveryFormat(t *testing.T) {
 }
 
 // etcd-io/etcd PR #10117
-func TestE75ALockIsReleased(t *testing.T) {
+func TestALockIsReleased(t *testing.T) {
 	s := newSession(t)
 	for name, tc := range map[string]struct {
 		args []string

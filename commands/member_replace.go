@@ -29,7 +29,7 @@ It refuses without quorum. Ended at any moment, it goes on when it is run again.
 
 Exit codes: 0 replaced; 1 failed, or the new member was not ready by --deadline;
 2 wrong usage; 4 nothing answered; 5 refused: quorum is or would be lost, another
-maintenance runs; 129, 130, 143 ended by a signal.`,
+maintenance runs; 129, 130, 131, 143 ended by a signal.`,
 		Example: "  etcdkit member replace m2 --name m4 --peer-urls https://10.0.0.4:2380 --dry-run",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Run(func(ctx context.Context, args []string) error {

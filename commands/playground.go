@@ -17,6 +17,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/kube/sample"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // childGrace is how long a command may take to end after a signal before it is
@@ -114,7 +115,7 @@ func fillPlayground(ctx context.Context, endpoints []string) (err error) {
 // runAgainst runs command with the cluster's endpoints in its environment.
 func runAgainst(ctx context.Context, a *app.App, cluster *embedded.Cluster, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, output.Unguarded(a.Out), output.Unguarded(a.Err)
 	cmd.Env = playgroundEnv(a.Environ, cluster.Endpoints())
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = childGrace

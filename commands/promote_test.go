@@ -17,7 +17,7 @@ import (
 // etcd-io/etcd#15107: a learner is promoted by one command, which waits
 // until it has been started and has the leader's data, says how far it is, and
 // gives up at its deadline.
-func TestE67MemberPromoteWaits(t *testing.T) {
+func TestMemberPromoteWaits(t *testing.T) {
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Flags: []string{"--snapshot-count=100"}})
 	client := etcdtest.Client(t, servers.Endpoints()...)
 	etcdtest.Fill(t, client, "data/", 20_000, 2<<10)

@@ -131,6 +131,9 @@ func (f *repoFlags) open(ctx context.Context, a *app.App, location string) (stor
 	if opts.Proxy, err = config.Reference(opts.Proxy, a.Env); err != nil {
 		return nil, cli.Usage(fmt.Errorf("--s3-proxy: %w", err))
 	}
+	if opts.InsecureSkipVerify && store.IsS3(location) {
+		a.Remind("--%ss3-insecure-skip-verify: the certificate of the S3 service is not verified; anybody on the way can read and change backups", f.prefix)
+	}
 	var once sync.Once
 	opts.Retrying = func(err error) {
 		once.Do(func() { a.Note("trying again for up to %s: %v", opts.RetryFor, err) })

@@ -46,7 +46,7 @@ func ways(t *testing.T, url string) map[string]string {
 }
 
 // rancher/rke2#1698: secrets of a backup in arguments and logs.
-func TestE100TheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
+func TestTheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
 	var credentials string
@@ -86,7 +86,7 @@ func TestE100TheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
 }
 
 // Whoever takes an identity for a recipient, or for a file, does not see it again.
-func TestE100AnIdentityInThePlaceOfAFileIsNotShown(t *testing.T) {
+func TestAnIdentityInThePlaceOfAFileIsNotShown(t *testing.T) {
 	const identity = "AGE-SECRET-KEY-1hunter2"
 	repo := t.TempDir() + "/"
 	for _, args := range [][]string{
@@ -100,7 +100,7 @@ func TestE100AnIdentityInThePlaceOfAFileIsNotShown(t *testing.T) {
 	}
 }
 
-func TestE100ThePingsURLIsCalledAndNeverShown(t *testing.T) {
+func TestThePingsURLIsCalledAndNeverShown(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	var called string
 	status := http.StatusOK

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,11 +71,11 @@ func placeNames(places []secrets.Place) string {
 // API server uses. It is nil where there is none.
 func (f *secretsFlags) encryptionConfig(a *app.App, node fs.FS, found etcd.Found) (*kube.EncryptionConfig, error) {
 	if f.config != "" {
-		file, err := os.Open(f.config)
+		raw, err := a.ReadFile(f.config, maxConfigSize)
 		if err != nil {
 			return nil, fmt.Errorf("--encryption-config: %w", err)
 		}
-		return parseEncryptionConfig(file, f.config)
+		return parseEncryptionConfig(io.NopCloser(bytes.NewReader(raw)), f.config)
 	}
 	name := found.EncryptionConfig
 	if name == "" {

@@ -73,6 +73,7 @@ func TestHowSignalsEndAProcess(t *testing.T) {
 		number syscall.Signal
 	}{
 		"etcdkit ends in order":                  {"exec etcdkit watch k --rev 1", []syscall.Signal{syscall.SIGHUP}, false, syscall.SIGHUP},
+		"etcdkit ends in order on a quit, too":   {"exec etcdkit watch k --rev 1", []syscall.Signal{syscall.SIGQUIT}, false, syscall.SIGQUIT},
 		"etcdkit survives a hangup under nohup":  {"trap '' HUP; exec etcdkit watch k --rev 1", []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, false, syscall.SIGTERM},
 		"etcdctl is killed, as upstream's":       {"exec etcdctl watch k --rev 1", []syscall.Signal{syscall.SIGTERM}, true, syscall.SIGTERM},
 		"etcdctl is killed by a hangup":          {"exec etcdctl watch k --rev 1", []syscall.Signal{syscall.SIGHUP}, true, syscall.SIGHUP},
@@ -117,5 +118,48 @@ func TestCommandsThatAreRunHaveTheirPipes(t *testing.T) {
 		if err != nil || string(out) != "y\n" || stderr.Len() > 0 {
 			t.Errorf("%s: %v, output %q, errors %q", program, err, out, stderr.String())
 		}
+	}
+}
+
+// A file that a flag names may be a FIFO that nobody writes to.
+func TestTheFirstSignalEndsAReadThatBlocks(t *testing.T) {
+	s := newSession(t)
+	dir := t.TempDir()
+	program := installed(t, dir)
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{
+		{"get", "k", "--user", "root", "--password-file", fifo},
+		{"snapshot", "verify", dir + "/", "--identity", fifo},
+		{"snapshot", "save", dir + "/", "--encrypt-to", fifo},
+		{"secrets", "scan", "--encryption-config", fifo},
+		{"user", "add", "bob", "--new-user-password-file", fifo},
+	} {
+		cmd := exec.CommandContext(bounded(t), program, line...)
+		cmd.Env = []string{"HOME=" + dir, "ETCDCTL_ENDPOINTS=" + s.endpoint}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// It reads once the FIFO can be opened for writing without waiting.
+		var writer int
+		etcdtest.Until(t, "it reads the FIFO", func(context.Context) bool {
+			var err error
+			writer, err = syscall.Open(fifo, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+			return err == nil
+		})
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		_ = syscall.Close(writer)
+		if code := cmd.ProcessState.ExitCode(); code != 143 {
+			t.Errorf("%q: exit code %d, want 143", line, code)
+		}
+	}
+	// A configuration file must be a regular file.
+	if got := s.run("--config", fifo, "version"); got.code != 2 || !strings.Contains(got.err, "not a regular file") {
+		t.Errorf("a configuration in a FIFO: %+v", got)
 	}
 }

@@ -63,7 +63,7 @@ func showResult(b *snapshot.Backup) output.Result {
 	return output.Result{JSON: listedBackup{b, b.Good()}, Table: table, Simple: func(w io.Writer) {
 		_, rows := table()
 		for _, row := range rows {
-			fmt.Fprintf(w, "%-16s %s\n", row[0]+":", row[1])
+			fmt.Fprintf(w, "%-16s %s\n", row[0]+":", output.Printable(row[1]))
 		}
 	}}
 }

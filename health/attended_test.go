@@ -29,7 +29,7 @@ func (l lifeSigns) MemberList(ctx context.Context, _ ...clientv3.OpOption) (*cli
 
 // A long request has no deadline of its own, as long as the member lives
 // (etcd-io/etcd#8260: five seconds were the end of every larger database).
-func TestE32ALongRequestLastsAsLongAsTheMemberLives(t *testing.T) {
+func TestALongRequestLastsAsLongAsTheMemberLives(t *testing.T) {
 	failure := errors.New("failed at its end")
 	for name, tc := range map[string]struct {
 		takes, lives time.Duration

@@ -85,7 +85,7 @@ func TestConsistencyFindsTheKeysThatDiffer(t *testing.T) {
 
 // Hashes taken under writes and at different moments are no corruption
 // (etcd-io/etcd PR #14510).
-func TestE46HashesUnderWritesAreNoFalseAlarm(t *testing.T) {
+func TestHashesUnderWritesAreNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, 3, nil)
 	ctx, stop := context.WithCancel(t.Context())

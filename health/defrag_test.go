@@ -84,7 +84,7 @@ func leader(t *testing.T, cluster *embedded.Cluster) (index int) {
 // The leader goes last, after a member that is done took leadership
 // (etcd-io/etcd#15477, ahrtr/etcd-defrag#58), one at a time
 // (ahrtr/etcd-defrag PR #119).
-func TestE34DefragTakesFollowersFirstAndLeaderLast(t *testing.T) {
+func TestDefragTakesFollowersFirstAndLeaderLast(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, 3, nil)
 	client := connect(t, cluster.Endpoints()...)
@@ -109,7 +109,7 @@ func TestE34DefragTakesFollowersFirstAndLeaderLast(t *testing.T) {
 	}
 }
 
-func TestE36OnlyOneMaintenanceAtATime(t *testing.T) {
+func TestOnlyOneMaintenanceAtATime(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, 1, nil)
 	tools := toolsFor(t, cluster)

@@ -39,7 +39,7 @@ func standStill(ctx context.Context, t *testing.T, endpoint string, d time.Durat
 // what reaches the old leader then: it says so to the clients of the old
 // leader at once, and to those of the others after its request timeout, 7 s.
 // No order of steps avoids that, short of leaving out the leader.
-func TestE35WritesThroughOtherMembersGoOn(t *testing.T) {
+func TestWritesThroughOtherMembersGoOn(t *testing.T) {
 	const (
 		still    = 15 * time.Second // each member
 		election = 5 * time.Second  // of a second or two, on a loaded machine

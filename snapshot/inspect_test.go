@@ -88,7 +88,7 @@ func TestTheKeysInAFileAreThoseThatEtcdServed(t *testing.T) {
 }
 
 // etcd-io/etcd#13310, #14645: which prefixes and kinds use the space?
-func TestE109UsageAddsUpToTheWholeKeyspace(t *testing.T) {
+func TestUsageAddsUpToTheWholeKeyspace(t *testing.T) {
 	u, err := inspect(t, savedAs(t, kubernetes(t))).Usage(t.Context(), snapshot.UsageOptions{Top: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestE109UsageAddsUpToTheWholeKeyspace(t *testing.T) {
 }
 
 // etcd-io/etcd#20217: which member is best to recover from?
-func TestE110TheDirectoryWithTheNewestEntryIsTheBest(t *testing.T) {
+func TestTheDirectoryWithTheNewestEntryIsTheBest(t *testing.T) {
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Members: 3})
 	c := etcdtest.Client(t, servers.Endpoints()[0])
 	etcdtest.Fill(t, c, "k/", 100, 10)

@@ -25,7 +25,7 @@ import (
 )
 
 // etcd-io/etcd#10298: a stalled save ends, and leaves no file.
-func TestE01AStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
+func TestAStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 	c := cluster(t, 1, 200)
 	proxy := faultproxy.NewTCP(t, c.Endpoints()[0])
 	proxy.Set(faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: 20 << 10}})
@@ -41,7 +41,7 @@ func TestE01AStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 
 // siderolabs/talos#14212: a stream of which nothing ever comes ends, with
 // how many bytes came, and the next member is tried.
-func TestE02AStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
+func TestAStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
 	c := cluster(t, 1, 200)
 	done := make(chan struct{})
 	defer close(done)
@@ -65,7 +65,7 @@ func TestE02AStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
 }
 
 // etcd-io/etcd#16242: nothing is renamed over what is no regular file.
-func TestE05ADeviceIsNeverReplaced(t *testing.T) {
+func TestADeviceIsNeverReplaced(t *testing.T) {
 	c := cluster(t, 1, 1)
 	target := filepath.Join(t.TempDir(), "device")
 	if err := os.Symlink(os.DevNull, target); err != nil {
@@ -81,7 +81,7 @@ func TestE05ADeviceIsNeverReplaced(t *testing.T) {
 
 // rancher/rancher#30662: nothing is staged unless told, and what was
 // staged is gone.
-func TestE11StagingLeavesNoFile(t *testing.T) {
+func TestStagingLeavesNoFile(t *testing.T) {
 	c := cluster(t, 1, 10)
 	stage := t.TempDir()
 	for name, opts := range map[string]snapshot.SaveOptions{
@@ -105,7 +105,7 @@ func TestE11StagingLeavesNoFile(t *testing.T) {
 }
 
 // minio/minio-go#989: an upload of unknown size takes no large buffers.
-func TestE81ASmallUploadOfUnknownSizeTakesLittleMemory(t *testing.T) {
+func TestASmallUploadOfUnknownSizeTakesLittleMemory(t *testing.T) {
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
 	repo, err := store.Open(t.Context(), "s3://"+server.Bucket(t)+"/", s3Options(server.URL))
@@ -129,7 +129,7 @@ func TestE81ASmallUploadOfUnknownSizeTakesLittleMemory(t *testing.T) {
 
 // rancher/rke2#10687: without the right to delete, uploads work and
 // pruning silently never did.
-func TestE90AMissingRightToDeleteIsNamed(t *testing.T) {
+func TestAMissingRightToDeleteIsNamed(t *testing.T) {
 	c := cluster(t, 1, 3)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
@@ -250,7 +250,7 @@ func TestUnchangedClustersLeaveARecordThatAgeCounts(t *testing.T) {
 
 // minio/minio-go#737, minio/minio#21456: parts of interrupted uploads cost
 // money. A signal leaves none; TestKilledRuns has those that a SIGKILL left.
-func TestE99ACancelledSaveLeavesNothing(t *testing.T) {
+func TestACancelledSaveLeavesNothing(t *testing.T) {
 	c := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
@@ -271,7 +271,7 @@ func TestE99ACancelledSaveLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestE99APruneAbortsOwnUploadsThatAreStaleAndNoOthers(t *testing.T) {
+func TestAPruneAbortsOwnUploadsThatAreStaleAndNoOthers(t *testing.T) {
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
 	bucket := server.Bucket(t)

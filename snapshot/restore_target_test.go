@@ -39,7 +39,7 @@ func TestAnEmptyTargetOfEveryKindIsAccepted(t *testing.T) {
 }
 
 // etcd-io/etcd#11618: a directory that is not empty must stay as it is.
-func TestE25ATargetWithSomethingInItIsRefused(t *testing.T) {
+func TestATargetWithSomethingInItIsRefused(t *testing.T) {
 	for name, file := range map[string]string{"a member": "member/snap/db", "a stranger's file": "notes.txt"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -125,7 +125,7 @@ func TestARestoredMemberServesTheSameKeys(t *testing.T) {
 }
 
 // etcd-io/etcd#7192: a key with a lease made a restore panic.
-func TestE28LeasesSurviveARestore(t *testing.T) {
+func TestLeasesSurviveARestore(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	lease, err := c.Grant(t.Context(), 3600)
@@ -142,7 +142,7 @@ func TestE28LeasesSurviveARestore(t *testing.T) {
 
 // etcd-io/etcd#16028, kubernetes/kubernetes#118501: after a restore the
 // revision goes backwards, and watch caches stay stale.
-func TestE23AKubernetesKeyspaceMovesOnAndOldWatchesAreRefused(t *testing.T) {
+func TestAKubernetesKeyspaceMovesOnAndOldWatchesAreRefused(t *testing.T) {
 	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{})
 	r := restoreTo(t, kubernetes(t), memberOf(servers, 0))
 	if r.Kubernetes != "/registry" || r.BumpedBy != snapshot.KubernetesBump || r.Revision != 294+snapshot.KubernetesBump {
@@ -218,7 +218,7 @@ func TestMembersRestoredApartAgreeAndAForgottenOneIsRefused(t *testing.T) {
 }
 
 // kubernetes/kubernetes#86812: lease keys of dead API servers survive.
-func TestE31KeysOfAPIServersAreReportedAndStay(t *testing.T) {
+func TestKeysOfAPIServersAreReportedAndStay(t *testing.T) {
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	for key, value := range map[string]string{"/registry/masterleases/10.0.0.1": "k8s\x00", "/registry/masterleases/10.0.0.2": "k8s\x00", "/registry/pods/a/b": "k8s\x00"} {

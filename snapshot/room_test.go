@@ -13,7 +13,7 @@ import (
 
 // rancher/rancher#30662: free space is looked at first. Etcd is not asked
 // for a snapshot that nobody can take.
-func TestE11AStageWithoutRoomIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestAStageWithoutRoomIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	c := &candidate{endpoint: "m", status: &clientv3.StatusResponse{Header: &pb.ResponseHeader{}, DbSize: 1 << 60}}
 	opts, err := SaveOptions{Stage: t.TempDir()}.plan()
 	if err != nil {

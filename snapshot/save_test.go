@@ -153,7 +153,7 @@ func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
 }
 
 // etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
-func TestE13TheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
+func TestTheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
 	c := cluster(t, 1, 5)
 	repo := store.NewFolder(t.TempDir())
 	saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{Host: "node-1", ToolVersion: "test"})
@@ -175,7 +175,7 @@ func TestE13TheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
 }
 
 // And with the object, for those who look at the bucket by other means.
-func TestE13TheObjectTellsWhereItIsFrom(t *testing.T) {
+func TestTheObjectTellsWhereItIsFrom(t *testing.T) {
 	c := cluster(t, 1, 5)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
@@ -203,7 +203,7 @@ func TestE13TheObjectTellsWhereItIsFrom(t *testing.T) {
 }
 
 // etcd-io/etcd#11695: several endpoints, and a dead one among them.
-func TestE03SeveralEndpointsAreAccepted(t *testing.T) {
+func TestSeveralEndpointsAreAccepted(t *testing.T) {
 	c := cluster(t, 3, 3)
 	repo := store.NewFolder(t.TempDir())
 	endpoints := append([]string{"http://127.0.0.1:1"}, c.Endpoints()...)
@@ -226,7 +226,7 @@ func TestE03SeveralEndpointsAreAccepted(t *testing.T) {
 }
 
 // gardener/etcd-backup-restore#749: a snapshot without its hash is no snapshot.
-func TestE09DamageIsFoundWhileReading(t *testing.T) {
+func TestDamageIsFoundWhileReading(t *testing.T) {
 	c := cluster(t, 1, 3)
 	var b bytes.Buffer
 	if _, err := snapshot.SaveTo(t.Context(), source(c.Endpoints()...), &b, snapshot.SaveOptions{}); err != nil {

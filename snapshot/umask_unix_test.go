@@ -16,7 +16,7 @@ import (
 
 // etcd-io/etcd#9976: what holds data is for its owner alone, whatever the
 // umask.
-func TestE06DataFilesArePrivateWhateverTheUmask(t *testing.T) {
+func TestDataFilesArePrivateWhateverTheUmask(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	c := cluster(t, 1, 3)

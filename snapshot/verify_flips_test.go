@@ -48,7 +48,7 @@ func TestVerifyCatchesEveryBitFlip(t *testing.T) {
 
 // etcd-io/etcd#21283: a verification goes through hash, structure, every
 // revision, and a restore that is booted.
-func TestE19VerifyHashesDecodesAndRestores(t *testing.T) {
+func TestVerifyHashesDecodesAndRestores(t *testing.T) {
 	good := kubernetes(t)
 	seal := func(b []byte) []byte {
 		sum := sha256.Sum256(b[:len(b)-sha256.Size])

@@ -36,6 +36,12 @@ type App struct {
 
 // New returns the App of a program.
 func New(name string, dialect cli.Dialect, env *cli.Env) *App {
+	if dialect.GuardsTerminals() {
+		env.Err = output.Guard(env.Err)
+		if env.OutTTY {
+			env.Out = output.Guard(env.Out)
+		}
+	}
 	return &App{Env: env, Name: name, Dialect: dialect, Format: output.Simple}
 }
 
@@ -46,7 +52,7 @@ func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 		return cli.Usage(err)
 	}
 	for _, warning := range a.Global.File.Warnings {
-		a.remind("%s", warning)
+		a.Remind("%s", warning)
 	}
 	format, err := output.Parse(a.Global.WriteOut, formats(cmd))
 	if err != nil {
@@ -120,6 +126,9 @@ func (a *App) Connection() (etcd.Config, error) {
 	if err := c.CheckFiles(); err != nil {
 		return c, cli.Usage(err)
 	}
+	if c.TLS.InsecureSkipVerify {
+		a.Remind("--insecure-skip-tls-verify: the server's certificate is not verified; anybody on the way can read and change what is sent, passwords included")
+	}
 	a.checked = true
 	return c, nil
 }
@@ -181,6 +190,9 @@ func (a *App) Print(r output.Result) error { return a.PrintTo(a.Out, r) }
 // PrintTo shows a result on w, which leads to standard output, in the format
 // asked for.
 func (a *App) PrintTo(w io.Writer, r output.Result) error {
+	if a.Dialect.GuardsTerminals() {
+		r = r.ForPeople()
+	}
 	return a.Format.Print(a.Screen(w), r)
 }
 
@@ -200,9 +212,9 @@ func (a *App) Note(format string, args ...any) {
 	}
 }
 
-// remind is Warn for what is as unsafe today as it was yesterday: --quiet hides
+// Remind is Warn for what is as unsafe today as it was yesterday: --quiet hides
 // it, for a job that runs every night.
-func (a *App) remind(format string, args ...any) {
+func (a *App) Remind(format string, args ...any) {
 	if !a.Global.Quiet {
 		a.Warn(format, args...)
 	}

@@ -20,6 +20,7 @@ func (a *App) Confirm(question string) error {
 	if a.Global.Yes {
 		return nil
 	}
+	question = output.PrintableLines(question)
 	yes, err := a.Ask(question)
 	switch {
 	case errors.Is(err, cli.ErrNoTerminal):

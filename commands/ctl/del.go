@@ -113,6 +113,7 @@ func (t *tree) delResult(r *pb.DeleteRangeResponse) result {
 	return result{
 		json: r, proto: r,
 		simple: func(w io.Writer) { v.delSimple(w, r) },
+		exact:  true,
 		fields: func(w io.Writer) { v.delFields(w, r) },
 	}
 }

@@ -20,7 +20,7 @@ signal comes. With --listen it only shows who leads, from one leader to the next
 
 The end of standard input means nothing.
 
-Exit codes: 1 failed, or leadership was lost; 2 wrong usage; 129, 130, 143 ended by a
+Exit codes: 1 failed, or leadership was lost; 2 wrong usage; 129, 130, 131, 143 ended by a
 signal, after resigning.`
 
 func newElectCmd(t *tree) *cobra.Command {

@@ -18,6 +18,7 @@ func (t *tree) getResult(r *pb.RangeResponse) result {
 	return result{
 		json: r, proto: r,
 		simple: func(w io.Writer) { v.getSimple(w, r) },
+		exact:  true,
 		fields: func(w io.Writer) { v.getFields(w, r) },
 	}
 }

@@ -57,6 +57,7 @@ func (t *tree) timeToLiveResult(r *clientv3.LeaseTimeToLiveResponse, keys bool) 
 	return result{
 		json: r, proto: r.ResponseHeader,
 		simple: func(w io.Writer) { timeToLiveSimple(w, r, keys) },
+		exact:  true,
 		fields: func(w io.Writer) {
 			v.header(w, r.ResponseHeader)
 			v.leaseFields(w, r.ID, r.TTL)

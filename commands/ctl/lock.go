@@ -28,7 +28,7 @@ is told to end (SIGTERM), and the exit code is 1.
 
 The end of standard input means nothing.
 
-Exit codes: 1 failed, or the lock was lost; 2 wrong usage; 129, 130, 143 ended by a
+Exit codes: 1 failed, or the lock was lost; 2 wrong usage; 129, 130, 131, 143 ended by a
 signal; the command's.`
 
 func newLockCmd(t *tree) *cobra.Command {
@@ -97,7 +97,7 @@ func (t *tree) runLocked(ctx context.Context, s *concurrency.Session, m *concurr
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(cmd.Env, "ETCD_LOCK_KEY="+m.Key(), fmt.Sprintf("ETCD_LOCK_REV=%d", m.Header().Revision))
 	cmd.Env = append(cmd.Env, t.Environ...)
-	cmd.Stdout, cmd.Stderr = t.Out, t.Err
+	cmd.Stdout, cmd.Stderr = output.Unguarded(t.Out), output.Unguarded(t.Err)
 	if t.upstream() {
 		err := cmd.Run()
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {

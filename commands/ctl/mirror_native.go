@@ -37,7 +37,7 @@ When a cluster does not answer, this waits, reconnects and goes on; after
   etcdkit make-mirror --prefix /app/ --checkpoint app.mirror https://other:2379
 
 Exit codes: 1 failed, 2 wrong usage, 5 refused: the checkpoint does not fit, the source
-went backwards, or not confirmed; 129, 130, 143 ended by a signal, with the checkpoint
+went backwards, or not confirmed; 129, 130, 131, 143 ended by a signal, with the checkpoint
 written.`
 
 // nativeMirror is what etcdkit's make-mirror can do beyond upstream's.

@@ -147,6 +147,7 @@ func (t *tree) putResult(r *pb.PutResponse) result {
 	return result{
 		json: r, proto: r,
 		simple: func(w io.Writer) { v.putSimple(w, r) },
+		exact:  true,
 		fields: func(w io.Writer) { v.putFields(w, r) },
 	}
 }

@@ -15,9 +15,10 @@ import (
 // A result is one response in each form that it can be shown in; a nil form is
 // one that upstream does not offer.
 type result struct {
-	json           any // as upstream encodes it; natively ids in hex come beside the numbers
-	hexJSON        any // json with --hex, where upstream makes a difference
-	native         any // json and yaml natively, where hex ids beside json are not all
+	json           any  // as upstream encodes it; natively ids in hex come beside the numbers
+	hexJSON        any  // json with --hex, where upstream makes a difference
+	native         any  // json and yaml natively, where hex ids beside json are not all
+	exact          bool // simple and fields show stored bytes as they are
 	proto          proto.Message
 	simple, fields func(io.Writer)
 	table          func() (header []string, rows [][]string)
@@ -36,7 +37,7 @@ func (t *tree) printTo(w io.Writer, r result) error {
 	if t.upstream() {
 		return t.printUpstream(w, r)
 	}
-	native := output.Result{Proto: r.proto, Simple: r.simple, Fields: r.fields, Table: r.table, JSON: r.native}
+	native := output.Result{Proto: r.proto, Simple: r.simple, Fields: r.fields, Table: r.table, JSON: r.native, Exact: r.exact}
 	if native.JSON == nil && (t.Format == output.JSON || t.Format == output.YAML) {
 		withIDs, err := withHexIDs(r.json)
 		if err != nil {

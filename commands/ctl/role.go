@@ -107,7 +107,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage.`),
 				}
 				r := (*pb.AuthRoleListResponse)(resp)
 				return t.print(result{
-					json: r, proto: r, simple: lines(r.GetRoles()...),
+					json: r, proto: r, simple: lines(t.names(r.GetRoles())...),
 					fields: func(w io.Writer) {
 						t.kvView().header(w, r.GetHeader())
 						fmt.Fprint(w, `"Roles" :`)
@@ -125,7 +125,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage.`),
 func (t *tree) roleGetResult(name string, r *pb.AuthRoleGetResponse) result {
 	return result{
 		json: r, proto: r,
-		simple: func(w io.Writer) { roleSimple(w, name, r) },
+		simple: func(w io.Writer) { t.roleSimple(w, name, r) },
 		fields: func(w io.Writer) {
 			t.kvView().header(w, r.GetHeader())
 			for _, p := range r.GetPerm() {
@@ -138,8 +138,8 @@ func (t *tree) roleGetResult(name string, r *pb.AuthRoleGetResponse) result {
 }
 
 // roleSimple lists what a role may read, then what it may write.
-func roleSimple(w io.Writer, name string, r *pb.AuthRoleGetResponse) {
-	fmt.Fprintf(w, "Role %s\n", name)
+func (t *tree) roleSimple(w io.Writer, name string, r *pb.AuthRoleGetResponse) {
+	fmt.Fprintf(w, "Role %s\n", t.name(name))
 	for _, access := range []struct {
 		title string
 		perm  authpb.Permission_Type
@@ -151,25 +151,25 @@ func roleSimple(w io.Writer, name string, r *pb.AuthRoleGetResponse) {
 		}
 		for _, p := range r.GetPerm() {
 			if p.GetPermType() == access.perm || p.GetPermType() == clientv3.PermReadWrite {
-				permissionLine(w, p)
+				t.permissionLine(w, p)
 			}
 		}
 	}
 }
 
-func permissionLine(w io.Writer, p *authpb.Permission) {
+func (t *tree) permissionLine(w io.Writer, p *authpb.Permission) {
 	key, end := string(p.GetKey()), string(p.GetRangeEnd())
 	switch {
 	case end == "":
-		fmt.Fprintf(w, "\t%s\n", key)
+		fmt.Fprintf(w, "\t%s\n", t.name(key))
 		return
 	case end == "\x00":
-		fmt.Fprintf(w, "\t[%s, <open ended>", key)
+		fmt.Fprintf(w, "\t[%s, <open ended>", t.name(key))
 	default:
-		fmt.Fprintf(w, "\t[%s, %s)", key, end)
+		fmt.Fprintf(w, "\t[%s, %s)", t.name(key), t.name(end))
 	}
 	if key != "" && clientv3.GetPrefixRangeEnd(key) == end {
-		fmt.Fprintf(w, " (prefix %s)", key)
+		fmt.Fprintf(w, " (prefix %s)", t.name(key))
 	}
 	fmt.Fprintln(w)
 }

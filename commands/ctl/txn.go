@@ -140,6 +140,7 @@ func (t *tree) txnResult(r *pb.TxnResponse) result {
 	return result{
 		json: newTxnJSON(r), proto: r,
 		simple: func(w io.Writer) { v.txnSimple(w, r) },
+		exact:  true,
 		fields: func(w io.Writer) { v.txnFields(w, r) },
 	}
 }

@@ -60,7 +60,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage.`),
 					return err
 				}
 				r := (*pb.AuthUserListResponse)(resp)
-				return t.print(result{json: r, proto: r, simple: lines(r.GetUsers()...)})
+				return t.print(result{json: r, proto: r, simple: lines(t.names(r.GetUsers())...)})
 			})
 		}),
 	}, output.Protobuf)
@@ -93,7 +93,7 @@ func runUserGet(ctx context.Context, t *tree, args []string, detail bool) error 
 		r := (*pb.AuthUserGetResponse)(resp)
 		switch {
 		case !detail:
-			return t.print(result{json: r, proto: r, simple: lines("User: "+args[0], strings.Join(append([]string{"Roles:"}, r.GetRoles()...), " "))})
+			return t.print(result{json: r, proto: r, simple: lines("User: "+t.name(args[0]), strings.Join(append([]string{"Roles:"}, t.names(r.GetRoles())...), " "))})
 		case t.upstream():
 			return t.upstreamUserDetail(ctx, client, args[0], r)
 		}
@@ -141,10 +141,10 @@ func (t *tree) userDetail(ctx context.Context, client *clientv3.Client, name str
 		}{name, details},
 		proto: r,
 		simple: func(w io.Writer) {
-			fmt.Fprintf(w, "User: %s\n", name)
+			fmt.Fprintf(w, "User: %s\n", t.name(name))
 			for i, role := range r.GetRoles() {
 				fmt.Fprintln(w)
-				roleSimple(w, role, roles[i])
+				t.roleSimple(w, role, roles[i])
 			}
 		},
 	})

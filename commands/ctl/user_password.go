@@ -2,11 +2,11 @@ package ctl
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,12 +134,11 @@ func (p newPassword) read(t *tree, user string) (string, error) {
 	case p.file == "-":
 		return firstLine(t.Input())
 	case p.file != "":
-		f, err := os.Open(p.file)
+		raw, err := t.ReadFile(p.file, cli.MaxSecretFile)
 		if err != nil {
 			return "", cli.Usage(fmt.Errorf("--new-user-password-file: %w", err))
 		}
-		defer f.Close()
-		return firstLine(f)
+		return firstLine(bytes.NewReader(raw))
 	case p.interactive:
 		return askTwice(t, user)
 	case t.upstream():

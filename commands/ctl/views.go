@@ -8,6 +8,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // A kvView writes key-value pairs in the forms that many results share.
@@ -88,4 +90,21 @@ func lines(all ...string) func(io.Writer) {
 			fmt.Fprintln(w, line)
 		}
 	}
+}
+
+// name returns the name of a user, a role or a key as the dialect shows it:
+// natively a line break in it does not make a line of its own.
+func (t *tree) name(s string) string {
+	if !t.Dialect.GuardsTerminals() {
+		return s
+	}
+	return output.Printable(s)
+}
+
+func (t *tree) names(all []string) []string {
+	shown := make([]string, len(all))
+	for i, s := range all {
+		shown[i] = t.name(s)
+	}
+	return shown
 }

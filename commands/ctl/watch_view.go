@@ -92,7 +92,7 @@ func (v *watchView) run(ctx context.Context, rev int64, event *clientv3.Event) e
 		fmt.Sprintf("ETCD_WATCH_EVENT_TYPE=%q", event.Type),
 		fmt.Sprintf("ETCD_WATCH_KEY=%q", event.Kv.GetKey()),
 		fmt.Sprintf("ETCD_WATCH_VALUE=%q", event.Kv.GetValue()))
-	cmd.Stdout, cmd.Stderr = v.t.Out, v.t.Err
+	cmd.Stdout, cmd.Stderr = output.Unguarded(v.t.Out), output.Unguarded(v.t.Err)
 	err := cmd.Run()
 	if err == nil {
 		return nil
@@ -126,6 +126,7 @@ func (t *tree) watchResult(resp clientv3.WatchResponse) result {
 			Canceled: resp.Canceled, Created: resp.Created,
 		},
 		simple: func(w io.Writer) { v.watchSimple(w, resp.Events) },
+		exact:  true,
 		fields: func(w io.Writer) { v.watchFields(w, resp) },
 	}
 }

@@ -42,3 +42,7 @@ func (d Dialect) FitsTables() bool { return d == Native }
 // CleansUp reports whether a check takes back all that it wrote, its history and
 // the space in the files too. Upstream leaves them unless told.
 func (d Dialect) CleansUp() bool { return d == Native }
+
+// GuardsTerminals reports whether text from outside is made printable before a
+// person sees it. Upstream writes what it gets.
+func (d Dialect) GuardsTerminals() bool { return d == Native }

@@ -18,10 +18,12 @@ func (e *SignalError) Error() string { return "ended by signal: " + e.Signal.Str
 // timeout(1) sends its signal twice, to the process and to its group.
 const repeatGrace = time.Second
 
-// Endings returns the signals that end a program: an interrupt, a termination
-// and a dropped session, unless nohup(1) wants us to survive that.
+// Endings returns the signals that end a program: an interrupt, a quit, a
+// termination and a dropped session, unless nohup(1) wants us to survive that.
+// Left to Go's runtime, a quit would print stacks, end with the exit code of
+// wrong usage, and leave locks and folders behind.
 func Endings() []os.Signal {
-	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		signals = append(signals, syscall.SIGHUP)
 	}

@@ -24,18 +24,23 @@ type secret struct{ arg, from int }
 
 // secrets finds passwords, tokens and URLs that may hold them: values of flags,
 // the part after the colon of a user's name, and that of "user add
-// NAME:PASSWORD".
+// NAME:PASSWORD". The command is not parsed yet, so a flag's value may be taken
+// for a word of the command: what follows "user" and "add" is hidden wherever it
+// has a colon. Hiding too much does no harm, because only the process list changes.
 func secrets(args []string) []secret {
 	var found []secret
-	var words []string // so far, without flags
-	for i := 1; i < len(args) && args[i] != "--"; i++ {
+	var words userAdd
+	onlyWords := false // after --
+	for i := 1; i < len(args); i++ {
 		flag, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		switch {
-		case !strings.HasPrefix(args[i], "-"):
-			if isUserAdd(words) {
+		case onlyWords, !strings.HasPrefix(args[i], "-"):
+			if words.complete() {
 				found = append(found, afterColon(args[i], 0, i)...)
 			}
-			words = append(words, args[i])
+			words.see(args[i])
+		case args[i] == "--":
+			onlyWords = true
 		case !Secret(flag):
 		case joined:
 			found = append(found, secretValue(flag, value, len(args[i])-len(value), i)...)
@@ -64,9 +69,13 @@ func afterColon(text string, from, arg int) []secret {
 	return nil
 }
 
-// isUserAdd reports whether the words end in "user add", perhaps abbreviated.
-// Hiding too much does no harm.
-func isUserAdd(words []string) bool {
-	n := len(words)
-	return n >= 2 && strings.HasPrefix("user", words[n-2]) && strings.HasPrefix("add", words[n-1])
+// userAdd recognises the words "user" and "add", perhaps abbreviated, with
+// anything before, between and after them.
+type userAdd struct{ user, add bool }
+
+func (u *userAdd) see(word string) {
+	u.add = u.add || u.user && strings.HasPrefix("add", word)
+	u.user = u.user || strings.HasPrefix("user", word)
 }
+
+func (u *userAdd) complete() bool { return u.add }

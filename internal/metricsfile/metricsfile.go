@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -84,7 +85,7 @@ func (g Gauge) family() *dto.MetricFamily {
 	for _, s := range g.Samples {
 		m := &dto.Metric{Gauge: &dto.Gauge{Value: &s.Value}}
 		for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
-			value := s.Labels[name]
+			value := strings.ToValidUTF8(s.Labels[name], "\uFFFD") // the format is UTF-8, names from outside may not be
 			m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &value})
 		}
 		f.Metric = append(f.Metric, m)

@@ -103,7 +103,7 @@ func del(t *testing.T, c *clientv3.Client, key string) {
 }
 
 // etcd-io/etcd#13271, #9359
-func TestE72AMirrorGoesOnWhereItStopped(t *testing.T) {
+func TestAMirrorGoesOnWhereItStopped(t *testing.T) {
 	p := newPair(t)
 	etcdtest.Fill(t, p.from, "a/", 300, 10)
 	put(t, p.from, "other", "x")
@@ -207,7 +207,7 @@ func TestACheckpointThatDoesNotFitIsRefused(t *testing.T) {
 }
 
 // etcd-io/etcd#9569
-func TestE74AMirrorReconnectsOrEnds(t *testing.T) {
+func TestAMirrorReconnectsOrEnds(t *testing.T) {
 	from := etcdtest.Start(t, embedded.Options{Members: 1})
 	to := etcdtest.Start(t, embedded.Options{Members: 1})
 	p := &pair{t: t, from: etcdtest.Client(t, from.Endpoints()...), to: etcdtest.Client(t, to.Endpoints()...), change: func(m *mirror.Mirror) {

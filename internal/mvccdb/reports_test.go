@@ -11,7 +11,7 @@ import (
 )
 
 // etcd-io/etcd#8815, #11157: status changed the file that it read.
-func TestE15ReadingLeavesTheFileAsItWas(t *testing.T) {
+func TestReadingLeavesTheFileAsItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup.db")
 	if err := os.WriteFile(path, kubernetes(t), 0o400); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestE15ReadingLeavesTheFileAsItWas(t *testing.T) {
 }
 
 // etcd-io/etcd#19253: the number of keys counted rows of every bucket.
-func TestE16LiveKeysRevisionsAndInternalRecordsAreApart(t *testing.T) {
+func TestLiveKeysRevisionsAndInternalRecordsAreApart(t *testing.T) {
 	r, err := checkBytes(t, kubernetes(t))
 	if err != nil || r.LiveKeys != 229 || r.Revisions != 293 || r.Tombstones != 10 {
 		t.Fatalf("%d keys in %d revisions, %d of them deletions, %v; want 229, 293 and 10", r.LiveKeys, r.Revisions, r.Tombstones, err)

@@ -51,6 +51,7 @@ type Result struct {
 	Fields func(io.Writer)                           // "Name" : value
 	Table  func() (header []string, rows [][]string) // also shown for simple when Simple is nil
 	Other  map[Format]func(io.Writer) error          // forms that only this command has
+	Exact  bool                                      // the forms for people show stored bytes, which scripts take as they are
 }
 
 // MissingError says that a result has no such form.

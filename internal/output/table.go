@@ -71,9 +71,11 @@ func boxWidth(header []string, rows [][]string) int {
 // Columns writes a table as plain columns, for people and for line-based tools
 // alike. On a [Screen] too narrow for it one wide column is narrowed, whose
 // longer cells get a line of their own; where that is not enough, each row
-// becomes a block of "name: value" lines. Nothing is ever cut off. A table of
+// becomes a block of "name: value" lines. Nothing is ever cut off. Cells are made
+// [Printable]. A table of
 // names and values is left as it is: blocks would not read better.
 func Columns(w io.Writer, header []string, rows [][]string) {
+	rows = printableRows(rows)
 	columns, room := widths(header, rows), roomOf(w)
 	if room > 0 && len(header) > 2 && len(rows) > 0 && !narrow(columns, header, room) {
 		blocks(w, header, rows)
@@ -173,8 +175,10 @@ func blocks(w io.Writer, header []string, rows [][]string) {
 }
 
 // Text writes a line of words, broken between them where a [Screen] is too
-// narrow; what is broken off is indented by so many columns.
+// narrow; what is broken off is indented by so many columns. The line is made
+// [Printable].
 func Text(w io.Writer, indent int, text string) {
+	text = Printable(text)
 	room := roomOf(w)
 	if room <= 2*indent || utf8.RuneCountInString(text) <= room {
 		fmt.Fprintln(w, text)

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -28,3 +29,14 @@ func Duration(d time.Duration) string {
 
 // Time writes a time for people, in their own zone.
 func Time(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
+
+// Count writes a number of things: "1 key", "2 keys", "3 repositories".
+func Count(n int, noun string) string {
+	if n != 1 {
+		if stem, ok := strings.CutSuffix(noun, "y"); ok && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeou") {
+			noun = stem + "ie"
+		}
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // Func is told how far a job is, in bytes. A total of 0 or less is unknown.
@@ -23,6 +25,8 @@ const (
 	logLine = 30 * time.Second       // short enough to see life, long enough for a short cron mail
 	// settle is how long a rate must have been observed before it is shown.
 	settle = time.Second
+	// eraseLine tells a terminal to begin the line anew.
+	eraseLine = "\r\x1b[K"
 )
 
 // A Meter tells one job's progress to a writer.
@@ -60,7 +64,8 @@ func (m *Meter) Update(done, total int64) {
 	line := m.job + ": " + describe(done, total, t.Sub(m.start))
 	if m.live {
 		m.drawn = true
-		fmt.Fprintf(m.w, "\r\x1b[K%s", line)
+		output.Raw(m.w, eraseLine)
+		fmt.Fprint(m.w, line)
 		return
 	}
 	fmt.Fprintln(m.w, line)
@@ -71,7 +76,7 @@ func (m *Meter) Done() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.drawn {
-		fmt.Fprint(m.w, "\r\x1b[K")
+		output.Raw(m.w, eraseLine)
 		m.drawn = false
 	}
 }

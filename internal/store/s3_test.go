@@ -160,7 +160,7 @@ func front(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter
 }
 
 // k3s-io/k3s#13087: an upload is tried again.
-func TestE94FailuresThatPassAreRetried(t *testing.T) {
+func TestFailuresThatPassAreRetried(t *testing.T) {
 	server := startS3(t)
 	var n atomic.Int32
 	opts := quick(front(t, server, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -182,7 +182,7 @@ func TestE94FailuresThatPassAreRetried(t *testing.T) {
 }
 
 // fleetdm/fleet#47850: some stores refuse the newer checksums.
-func TestE86AStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
+func TestAStoreWithoutChecksumsIsServedByTheNextOne(t *testing.T) {
 	server := startS3(t)
 	for name, tc := range map[string]struct {
 		mode    string
@@ -242,7 +242,7 @@ func TestEveryChecksumModeIsAcceptedByARealStore(t *testing.T) {
 
 // rancher/rancher#39987; versitygw implements no server-side encryption,
 // so the headers are looked at on their way.
-func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
+func TestServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 	server := startS3(t)
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, random(t, 32), 0o600); err != nil {
@@ -281,7 +281,7 @@ func TestE92ServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 }
 
 // k3s-io/k3s#11603: compression on the way ended downloads early.
-func TestE85NothingIsCompressedOnTheWayAndAShortBodyIsAnError(t *testing.T) {
+func TestNothingIsCompressedOnTheWayAndAShortBodyIsAnError(t *testing.T) {
 	setCredentials(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -317,7 +317,7 @@ func TestAStalledStoreIsGivenUp(t *testing.T) {
 }
 
 // go-gitea/gitea#38753: parts always suffice, or the upload fails.
-func TestE82PartSizeGrowsWithTheSource(t *testing.T) {
+func TestPartSizeGrowsWithTheSource(t *testing.T) {
 	for size, want := range map[int64]int64{0: 6 << 20, 1 << 30: 6 << 20, 100 << 30: 13 << 20, 1 << 40: 132 << 20} {
 		if got := store.PartSize(size); got != want || got*10_000 < size {
 			t.Errorf("part size for %d: %d, want %d", size, got, want)

@@ -38,7 +38,7 @@ func TestNetworkErrorsNameTheFlag(t *testing.T) {
 }
 
 // rancher/rke2#8119: credentials of a role are fetched by IMDSv2 for every run.
-func TestE91RoleCredentialsComeFromIMDSv2(t *testing.T) {
+func TestRoleCredentialsComeFromIMDSv2(t *testing.T) {
 	clearCredentials(t)
 	const token = "imds-token"
 	imds := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func TestMissingCredentialsAreToldAsSuch(t *testing.T) {
 }
 
 // k3s-io/k3s#12244: both styles of addressing.
-func TestE88AddressingStyles(t *testing.T) {
+func TestAddressingStyles(t *testing.T) {
 	setCredentials(t)
 	var host, path atomic.Value
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func TestAStoreWithACertificateOfOnesOwnAuthority(t *testing.T) {
 
 // k3s-io/k3s#8918; rancher/rke2#1698: a wrong key is a clean error
 // that shows no secret.
-func TestE95E100AWrongSecretIsACleanErrorThatShowsNoSecret(t *testing.T) {
+func TestE100AWrongSecretIsACleanErrorThatShowsNoSecret(t *testing.T) {
 	server := startS3(t)
 	location := bucketURL(t, server)
 	const wrong = "wrong-secret-of-the-test"

@@ -96,7 +96,7 @@ func TestWhatWasPutComesBack(t *testing.T) {
 
 // minio/minio-go#1353: a source that broke with an unexpected EOF ended as
 // a success.
-func TestE83ABrokenSourceStoresNothing(t *testing.T) {
+func TestABrokenSourceStoresNothing(t *testing.T) {
 	broken := errors.New("etcd went away")
 	suite(t, func(t *testing.T, s store.Store) {
 		for name, tc := range map[string]struct {
