@@ -164,11 +164,13 @@ func TestFillRefuses(t *testing.T) {
 		"a context without a file":                   {[]string{"--context=x"}, []string{"HOME=/nonexistent"}, "no configuration file", "--config"},
 		"an endpoint of one cluster and the certificate of another": {
 			[]string{"--config=" + writeConfig(t, file)},
-			[]string{"ETCDCTL_ENDPOINTS=https://other:2379"}, "settings of two clusters are mixed: ETCDCTL_ENDPOINTS", "--context lab",
+			[]string{"ETCDCTL_ENDPOINTS=https://other:2379"},
+			"settings of two clusters are mixed: ETCDCTL_ENDPOINTS", "--context lab",
 		},
 		"a certificate of another cluster": {
 			[]string{"--config=" + writeConfig(t, file)},
-			[]string{"ETCDKIT_CACERT=/other"}, "settings of two clusters are mixed: ETCDKIT_CACERT", "unset ETCDKIT_CACERT",
+			[]string{"ETCDKIT_CACERT=/other"},
+			"settings of two clusters are mixed: ETCDKIT_CACERT", "unset ETCDKIT_CACERT",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
