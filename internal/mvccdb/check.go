@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -96,7 +95,9 @@ func (db *DB) Check(ctx context.Context, opts CheckOptions) (*Report, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	c.finish(ctx)
+	if err := c.finish(); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -127,6 +128,7 @@ func (c *checker) scan(ctx context.Context) error {
 	}
 	c.report.State = *state
 	c.history = newHistory(state.CompactRevision(), 0)
+	c.history.follow()
 	opts := Options{Workers: c.opts.Workers, Damage: c.damage, Reached: &c.reached, Progress: c.opts.Progress}
 	if err := Scan(ctx, c.db, opts, c.digest, c.take); err != nil {
 		return err
@@ -189,7 +191,7 @@ func (c *checker) take(d *batchDigest) error {
 }
 
 // finish draws the conclusions.
-func (c *checker) finish(ctx context.Context) {
+func (c *checker) finish() error {
 	r, h := &c.report, c.history
 	r.Revision, r.First, r.Last = h.current(), h.first, h.last
 	r.Revisions, r.Tombstones = h.revisions, h.tombstones
@@ -210,66 +212,21 @@ func (c *checker) finish(ctx context.Context) {
 			}
 		}
 	}
-	if d := c.laterRevision(ctx); d != nil {
+	wrong, err := c.db.freelistDamage(&c.reached)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(r.Buckets))
+	for i, b := range r.Buckets {
+		names[i] = b.Name
+	}
+	for _, d := range append(wrong, bucketDamage(names)...) {
 		_ = c.damage(d)
 	}
-	for _, name := range []string{KeyBucket, MetaBucket} {
-		if !c.hasBucket(name) {
-			_ = c.damage(&Damage{Page: NoPage, What: fmt.Sprintf("there is no bucket %q: a bbolt database, but not etcd's", name)})
-		}
-	}
-}
-
-// laterRevision looks in the free pages of a snapshot for revisions after the
-// last one. Free pages hold what was before, so that such a revision means that
-// a part of the tree is not connected any more. In a data directory it may be
-// what a crash kept from being committed.
-func (c *checker) laterRevision(ctx context.Context) *Damage {
-	if !c.db.HasTrailer() {
-		return nil
-	}
-	ps := c.db.PageSize()
-	var buf []byte
-	for run := range c.db.Unreachable(&c.reached) {
-		if ctx.Err() != nil {
-			return nil
-		}
-		b, err := c.db.ReadPages(run, buf)
-		if err != nil {
-			return nil // told by the scan and the trailer
-		}
-		buf = b
-		for i := range run.Count {
-			id, pg := run.First+i, b[int(i)*ps:][:ps]
-			rev, found := laterIn(pg, id, c.report.Revision)
-			if !found {
-				continue
-			}
-			return &Damage{
-				Page: id, Offset: int64(id) * int64(ps), Bucket: KeyBucket,
-				What: fmt.Sprintf("an unused page holds revision %d, and the last one is %d: a part of the tree is cut off", rev, c.report.Revision),
-			}
-		}
+	if h.broken != nil && r.DamageCount == 0 { // follows from a record that cannot be read, too
+		_ = c.damage(h.broken)
 	}
 	return nil
-}
-
-// laterIn looks in one page, which must be as it was written at that place, for
-// a revision after the last one.
-func laterIn(pg []byte, id uint64, last int64) (rev int64, found bool) {
-	if parseHeader(pg).id != id {
-		return 0, false
-	}
-	for key := range Salvage(pg) {
-		if rev, _, err := ParseRevision(key); err == nil && rev.Main > last {
-			return rev.Main, true
-		}
-	}
-	return 0, false
-}
-
-func (c *checker) hasBucket(name string) bool {
-	return slices.ContainsFunc(c.report.Buckets, func(b BucketInfo) bool { return b.Name == name })
 }
 
 // checkTrailer computes the SHA-256 of the database and compares it with what

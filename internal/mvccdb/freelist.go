@@ -66,3 +66,52 @@ func freelistPage(id uint64, free []uint64, size int) []byte {
 	}
 	return b
 }
+
+// manyPages in a page's count tells that the count is the first number of its
+// content.
+const manyPages = 0xffff
+
+// freelistDamage tells what is wrong with a stored list of free pages: bbolt
+// writes over whatever it names. It needs all pages that a scan reached. What is
+// wrong with the list's page itself the scan has told.
+func (db *DB) freelistDamage(reached *PageSet) ([]*Damage, error) {
+	id, ps := db.meta.freelist, uint64(db.meta.pageSize)
+	if id == noFreelist || id < 2 || id >= db.present() {
+		return nil, nil
+	}
+	at := func(what string, args ...any) []*Damage {
+		return []*Damage{{Page: id, Offset: int64(id * ps), What: fmt.Sprintf(what, args...)}}
+	}
+	head := make([]byte, pageHeaderSize)
+	if err := db.readAt(head, int64(id*ps)); err != nil {
+		return nil, fmt.Errorf("read the list of free pages: %w", err)
+	}
+	h := parseHeader(head)
+	if h.id != id || h.flags != flagFreelist || uint64(h.overflow) >= db.present()-id || int64(h.overflow)*int64(ps) > maxOverflow {
+		return nil, nil
+	}
+	list, err := db.ReadPages(Run{First: id, Count: uint64(h.overflow) + 1}, nil)
+	if err != nil {
+		return nil, err
+	}
+	list, count := list[pageHeaderSize:], uint64(h.count)
+	if count == manyPages {
+		list, count = list[8:], binary.LittleEndian.Uint64(list)
+	}
+	if count > uint64(len(list)/8) {
+		return at("the list of free pages names %d pages, more than it has room for", count), nil
+	}
+	var seen PageSet
+	seen.reset(db.meta.pages)
+	for i := range count {
+		switch free := binary.LittleEndian.Uint64(list[8*i:]); {
+		case free < 2 || free >= db.meta.pages:
+			return at("the list of free pages names page %d of %d", free, db.meta.pages), nil
+		case reached.Has(free):
+			return at("the list of free pages names page %d, which is in use: etcd would write over it", free), nil
+		case !seen.add(free):
+			return at("the list of free pages names page %d twice", free), nil
+		}
+	}
+	return nil, nil
+}

@@ -68,6 +68,9 @@ type history struct {
 	revisions, tombstones int
 	first, last           Revision
 	gap                   *Damage // the first place where revisions are missing
+
+	lines  bool    // the versions of each key are followed, see follow
+	broken *Damage // the first revision that does not follow the one before of its key
 }
 
 // live marks, in the values of history.keys, a key that exists.
@@ -110,14 +113,20 @@ type revisionDigest struct {
 	never     bool
 	crc       uint32
 	size      uint32
+	line      lineStep
 }
 
 // digest computes a batch's digest. It may run on all cores.
 func (h *history) digest(b *Batch) (*digest, error) {
 	d := &digest{revisions: make([]revisionDigest, 0, len(b.Records))}
+	undecoded := b.undecoded
 	for i := range b.Records {
 		r := &b.Records[i]
-		d.follow(r, h.compact)
+		for len(undecoded) > 0 && undecoded[0].rev.before(r.Rev) {
+			d.follow(undecoded[0], false, h.compact)
+			undecoded = undecoded[1:]
+		}
+		d.follow(r.place(), r.Tombstone, h.compact)
 		if h.rev != 0 && r.Rev.Main > h.rev {
 			continue
 		}
@@ -133,14 +142,19 @@ func (h *history) digest(b *Batch) (*digest, error) {
 			d.recent.add(r.RawKey)
 			d.recent.add(r.RawValue)
 		}
+		if h.lines {
+			rd.line = stepOf(r)
+		}
 		d.revisions = append(d.revisions, rd)
+	}
+	for _, at := range undecoded {
+		d.follow(at, false, h.compact)
 	}
 	return d, nil
 }
 
 // follow counts a record, and notes a gap between it and the one before.
-func (d *digest) follow(r *Record, compact int64) {
-	at := place{rev: r.Rev, page: r.Page, offset: r.Offset}
+func (d *digest) follow(at place, tombstone bool, compact int64) {
 	if d.count == 0 {
 		d.first = at
 	} else if d.gap == nil {
@@ -148,7 +162,7 @@ func (d *digest) follow(r *Record, compact int64) {
 	}
 	d.last = at
 	d.count++
-	if r.Tombstone {
+	if tombstone {
 		d.tombstones++
 	}
 }
@@ -216,7 +230,10 @@ func (h *history) add(r *revisionDigest) error {
 	if !r.tombstone {
 		value |= live
 	}
-	before, _ := h.keys.Set(r.id, value)
+	before, _, slot := h.keys.set(r.id, value)
+	if h.lines && h.broken == nil {
+		h.broken = h.step(r, before&live != 0, slot)
+	}
 	if before&live != 0 {
 		h.live--
 	}

@@ -8,6 +8,7 @@ import "hash/maphash"
 type Keys struct {
 	seeds [2]maphash.Seed
 	slots []keySlot
+	links []uint32 // a second value of each slot; nil where nobody uses it
 	count int
 }
 
@@ -49,40 +50,55 @@ func (k *Keys) Len() int { return k.count }
 
 // Set gives a key a value and returns the one it had.
 func (k *Keys) Set(id KeyID, value uint32) (before uint32, known bool) {
+	before, known, _ = k.set(id, value)
+	return before, known
+}
+
+// set is Set, and returns the key's place among the slots.
+func (k *Keys) set(id KeyID, value uint32) (before uint32, known bool, at uint64) {
 	if k.count >= len(k.slots)/4*3 {
 		k.grow()
 	}
-	s := k.find(id)
+	at = k.find(id)
+	s := &k.slots[at]
 	before, known = s.value, s.has(id)
 	*s = keySlot{high: id.high, low: id.low, value: value}
 	if !known {
 		k.count++
 	}
-	return before, known
+	return before, known, at
 }
 
 // Get returns the value of a key.
 func (k *Keys) Get(id KeyID) (value uint32, known bool) {
-	s := k.find(id)
+	s := &k.slots[k.find(id)]
 	return s.value, s.has(id)
 }
 
-// find returns the slot of a key, or the free one that it would get.
-func (k *Keys) find(id KeyID) *keySlot {
+// find returns the place of a key's slot, or of the free one that it would get.
+func (k *Keys) find(id KeyID) uint64 {
 	mask := uint64(len(k.slots) - 1)
 	for i := id.high & mask; ; i = (i + 1) & mask {
 		if s := &k.slots[i]; s.has(id) || s.free() {
-			return s
+			return i
 		}
 	}
 }
 
 func (k *Keys) grow() {
-	old := k.slots
+	old, links := k.slots, k.links
 	k.slots = make([]keySlot, 2*len(old))
-	for _, s := range old {
-		if !s.free() {
-			*k.find(KeyID{s.high, s.low}) = s
+	if links != nil {
+		k.links = make([]uint32, 2*len(old))
+	}
+	for i, s := range old {
+		if s.free() {
+			continue
+		}
+		at := k.find(KeyID{s.high, s.low})
+		k.slots[at] = s
+		if links != nil {
+			k.links[at] = links[i]
 		}
 	}
 }

@@ -2,6 +2,7 @@ package mvccdb
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -20,6 +21,11 @@ type Revision struct {
 	Main, Sub int64
 }
 
+// before reports whether r is earlier than other.
+func (r Revision) before(other Revision) bool {
+	return r.Main < other.Main || (r.Main == other.Main && r.Sub < other.Sub)
+}
+
 // Record is one revision of the key bucket: a key's value or its deletion.
 type Record struct {
 	Element
@@ -32,6 +38,9 @@ type Record struct {
 	Version        int64
 	Lease          int64
 }
+
+// place returns where the record stands.
+func (r *Record) place() place { return place{rev: r.Rev, page: r.Page, offset: r.Offset} }
 
 // ParseRevision reads a key of the key bucket.
 func ParseRevision(b []byte) (rev Revision, tombstone bool, err error) {
@@ -61,61 +70,116 @@ const (
 )
 
 // DecodeRecord decodes an element of the key bucket. The result shares its
-// memory.
+// memory. It takes exactly what etcd writes: known fields in order, each once,
+// in the shortest form, and none that is zero. One changed bit can turn a field
+// into another one, and etcd would read the record without its key or value.
 func DecodeRecord(e Element) (Record, error) {
 	r := Record{Element: e}
 	var err error
 	if r.Rev, r.Tombstone, err = ParseRevision(e.RawKey); err != nil {
 		return r, err
 	}
-	for b := e.RawValue; len(b) > 0; {
-		n := r.decodeField(b)
-		if n < 0 {
-			return r, fmt.Errorf("the value of revision %d/%d cannot be decoded: %w", r.Rev.Main, r.Rev.Sub, protowire.ParseError(n))
-		}
-		b = b[n:]
+	if err := r.decodeFields(e.RawValue); err != nil {
+		return r, fmt.Errorf("the value of revision %d/%d cannot be decoded: %w", r.Rev.Main, r.Rev.Sub, err)
 	}
-	// A restore with a bumped revision leaves an empty record at the new one.
-	if !r.Tombstone && len(e.RawValue) > 0 && r.ModRevision != r.Rev.Main {
-		return r, fmt.Errorf("revision %d/%d holds a value of revision %d", r.Rev.Main, r.Rev.Sub, r.ModRevision)
+	if err := r.check(); err != nil {
+		return r, fmt.Errorf("revision %d/%d %w", r.Rev.Main, r.Rev.Sub, err)
 	}
 	return r, nil
 }
 
-// decodeField decodes the field at the beginning of b and returns its length,
-// or a negative number that protowire.ParseError explains.
-func (r *Record) decodeField(b []byte) int {
-	num, typ, n := protowire.ConsumeTag(b)
-	if n < 0 {
-		return n
+func (r *Record) decodeFields(b []byte) error {
+	var last protowire.Number
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		switch {
+		case n < 0:
+			return protowire.ParseError(n)
+		case num > fieldLease:
+			return fmt.Errorf("it has a field %d, which etcd never writes%s", num, r.missing(last))
+		case num <= last || n > 1:
+			return fmt.Errorf("field %d stands in the wrong place%s", num, r.missing(last))
+		}
+		m, err := r.decodeField(num, typ, b[n:])
+		if err != nil {
+			return err
+		}
+		b, last = b[n+m:], num
 	}
-	known := num >= fieldKey && num <= fieldLease
+	return nil
+}
+
+// missing says that the key was not seen before the fault after field last.
+func (r *Record) missing(last protowire.Number) string {
+	if last < fieldKey {
+		return ": the record has no key"
+	}
+	return ""
+}
+
+// decodeField decodes the content of a field at the beginning of b and returns
+// its length.
+func (r *Record) decodeField(num protowire.Number, typ protowire.Type, b []byte) (int, error) {
+	want, n, shortest := protowire.VarintType, 0, 0
+	switch num {
+	case fieldKey, fieldValue:
+		want = protowire.BytesType
+	}
+	if typ != want {
+		return 0, fmt.Errorf("field %d has type %d, want %d", num, typ, want)
+	}
+	if typ == protowire.BytesType {
+		var v []byte
+		if v, n = protowire.ConsumeBytes(b); n >= 0 {
+			shortest = protowire.SizeBytes(len(v))
+			r.setBytes(num, v)
+		}
+	} else {
+		var v uint64
+		if v, n = protowire.ConsumeVarint(b); n >= 0 {
+			shortest = protowire.SizeVarint(v)
+			r.setNumber(num, int64(v))
+		}
+	}
 	switch {
-	case known && typ == protowire.BytesType:
-		v, m := protowire.ConsumeBytes(b[n:])
-		if m < 0 {
-			return m
-		}
-		switch num {
-		case fieldKey:
-			r.Key = v
-		case fieldValue:
-			r.Value = v
-		}
-		return n + m
-	case known && typ == protowire.VarintType:
-		v, m := protowire.ConsumeVarint(b[n:])
-		if m < 0 {
-			return m
-		}
-		r.setNumber(num, int64(v))
-		return n + m
+	case n < 0:
+		return 0, protowire.ParseError(n)
+	case n != shortest:
+		return 0, fmt.Errorf("field %d has a number that is longer than it needs to be", num)
+	case n == 1 && b[0] == 0:
+		return 0, fmt.Errorf("field %d is empty, which etcd leaves out", num)
 	}
-	m := protowire.ConsumeFieldValue(num, typ, b[n:])
-	if m < 0 {
-		return m
+	return n, nil
+}
+
+func (r *Record) setBytes(num protowire.Number, v []byte) {
+	if num == fieldKey {
+		r.Key = v
+	} else {
+		r.Value = v
 	}
-	return n + m
+}
+
+// check tells what contradicts itself in a decoded record, as what is said of
+// its revision.
+func (r *Record) check() error {
+	switch {
+	case r.Tombstone && len(r.Key) == 0:
+		return errors.New("deletes a key without a name")
+	case r.Tombstone && (r.ModRevision != 0 || r.CreateRevision != 0 || r.Version != 0 || r.Lease != 0 || len(r.Value) > 0):
+		return errors.New("is a deletion with a value")
+	case r.Tombstone || len(r.RawValue) == 0: // a restore with a bumped revision leaves an empty record at the new one
+		return nil
+	case len(r.Key) == 0:
+		return errors.New("has no key")
+	case r.ModRevision != r.Rev.Main:
+		return fmt.Errorf("holds a value of revision %d", r.ModRevision)
+	case r.CreateRevision < 1 || r.CreateRevision > r.ModRevision:
+		return fmt.Errorf("holds a key that was created at revision %d", r.CreateRevision)
+	case r.Version < 1, r.Version == 1 && r.CreateRevision != r.ModRevision:
+		return fmt.Errorf("holds version %d of a key that was created at revision %d", r.Version, r.CreateRevision)
+	}
+	return nil
 }
 
 func (r *Record) setNumber(num protowire.Number, v int64) {

@@ -35,6 +35,8 @@ type Batch struct {
 	Elements []Element // all of them
 	Records  []Record  // in the key bucket: the elements decoded, without those that cannot be
 	Pages    int       // pages read for it
+
+	undecoded []place // of records that are not in Records, where the revision is known
 }
 
 // Options of a scan. The zero value scans every bucket with all cores and ends

@@ -152,6 +152,9 @@ func (w *worker[T]) add(p *page) {
 		rec, err := DecodeRecord(el)
 		if err != nil {
 			w.note(el, err.Error())
+			if rec.Rev != (Revision{}) {
+				w.batch.undecoded = append(w.batch.undecoded, rec.place())
+			}
 			continue
 		}
 		w.batch.Records = append(w.batch.Records, rec)
@@ -174,7 +177,7 @@ func (w *worker[T]) flush() error {
 	w.batch.Bucket, w.batch.First = w.bucket, w.first
 	value, err := w.each(&w.batch)
 	pages := w.batch.Pages
-	w.batch = Batch{Elements: w.batch.Elements[:0], Records: w.batch.Records[:0]} // after an error, too: another task may follow
+	w.batch = Batch{Elements: w.batch.Elements[:0], Records: w.batch.Records[:0], undecoded: w.batch.undecoded[:0]} // after an error, too: another task may follow
 	if err != nil {
 		return err
 	}
