@@ -58,7 +58,7 @@ func TestWhatEtcdWouldReadDifferentlyIsFound(t *testing.T) {
 			if !there && before.compacted {
 				continue // its place in its transaction changed, which nothing tells
 			}
-			if before.facts != after.facts || (before.name != after.name && before.version > 1) {
+			if before.facts != after.facts || (before.name != after.name && before.version > 1 && !before.compacted) {
 				t.Errorf("byte %d: %+v of %s became %+v, and nothing is found", at, before, place, after)
 			}
 		}
@@ -96,7 +96,11 @@ func readByEtcd(path string) (all map[string]byEtcd, err error) {
 		return tx.ForEach(func(bucket []byte, b *bolt.Bucket) error {
 			return b.ForEach(func(k, v []byte) error {
 				place := fmt.Sprintf("%s/%x", bucket, k)
-				if string(bucket) != "key" {
+				switch {
+				case string(bucket) == "meta" && string(k) == "finishedCompactRev": // a lower one: etcd compacts again
+					all[place] = byEtcd{}
+					return nil
+				case string(bucket) != "key":
 					all[place] = byEtcd{facts: string(v)}
 					return nil
 				}

@@ -196,6 +196,7 @@ func TestWhatEtcdTrustsAfterARestoreIsChecked(t *testing.T) {
 		"no voter":                           {put("meta", "confState", `{"voterr":[1]}`), "no voter"},
 		"a member under another id":          {put("members", "8e9e05c52164694d", `{"id":1,"peerURLs":["http://a:2380"]}`), "has the id 1"},
 		"an alarm of no type":                {put("alarm", "\x08\x01\x10\x09", ""), "is unknown"},
+		"a compaction that never began":      {put("meta", "finishedCompactRev", "\x40\x00\x00\x00\x00\x00\x00\x05_\x00\x00\x00\x00\x00\x00\x00\x00"), "the last one begun was"},
 		"a compaction of no revision":        {put("meta", "finishedCompactRev", "\x00\x00\x00\x00\x00\x00\x00\x05_\x00\x00\x00\x00\x00\x00\x00\x01"), "not the revision of a compaction"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,6 +76,10 @@ func (db *DB) State(ctx context.Context) (*State, error) {
 		}
 		return nil
 	})
+	if s.FinishedCompact > s.ScheduledCompact {
+		s.Damage = append(s.Damage, &Damage{Page: NoPage, Bucket: MetaBucket, What: fmt.Sprintf(
+			"a compaction at revision %d is finished, and the last one begun was at %d", s.FinishedCompact, s.ScheduledCompact)})
+	}
 	return s, err
 }
 
