@@ -39,6 +39,9 @@ members could be compared.`,
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			for i := range found.Suspects {
+				found.Suspects[i].Next = a.NextStep(found.Suspects[i].Next)
+			}
 			return errors.Join(a.Print(consistencyView(found)), app.Judged(err))
 		}),
 	}

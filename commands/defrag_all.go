@@ -69,6 +69,9 @@ by a signal.`,
 	return cmd
 }
 
+// smallestShare is a share that every member reaches that wastes or uses anything.
+const smallestShare = 1e-9
+
 func (o *defragOptions) parse() error {
 	var err error
 	if o.MinFree, err = parseBytes(o.minFree); err != nil {
@@ -77,6 +80,9 @@ func (o *defragOptions) parse() error {
 	if o.Keep < 0 {
 		return cli.Usagef("--keep %d: revisions cannot be negative", o.Keep)
 	}
+	// Zero means the default to package health, and the smallest value to a user.
+	o.MinFree = max(1, o.MinFree)
+	o.MinFragmentation, o.MinQuotaUsed = max(smallestShare, o.MinFragmentation), max(smallestShare, o.MinQuotaUsed)
 	o.DiskFree, err = freeSpace(o.diskFree, o.dataDirs)
 	o.MustExist = slices.Sorted(maps.Keys(o.DiskFree))
 	return err

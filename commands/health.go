@@ -26,6 +26,9 @@ type healthOptions struct {
 }
 
 // limits reads the thresholds. None can be zero, which would mean its default.
+// maxReads bounds the load that a look at a cluster puts on it.
+const maxReads = 10_000
+
 func (o *healthOptions) limits() error {
 	l := &o.Limits
 	for flag, ok := range map[string]bool{
@@ -37,8 +40,11 @@ func (o *healthOptions) limits() error {
 			return cli.Usagef("--%s: a value above zero is wanted", flag)
 		}
 	}
-	if o.Sample < 0 {
-		return cli.Usagef("--sample %s: a time cannot be negative", o.Sample)
+	if l.QuotaWarning > l.QuotaCritical {
+		return cli.Usagef("--quota-warning %v is above --quota-critical %v, so that nothing would be a warning", l.QuotaWarning, l.QuotaCritical)
+	}
+	if o.Reads > maxReads {
+		return cli.Usagef("--reads %d: at most %d reads are made through each member", o.Reads, maxReads)
 	}
 	var err error
 	if l.FragmentedSize, err = parseBytes(o.minFree); err != nil {
@@ -105,10 +111,7 @@ func runHealth(ctx context.Context, a *app.App, opts healthOptions) error {
 	if err := opts.limits(); err != nil {
 		return err
 	}
-	switch {
-	case opts.watch < 0:
-		return cli.Usagef("--watch %s: a time cannot be negative", opts.watch)
-	case opts.watch > 0 && opts.Hash: // a hash holds up its member's writes
+	if opts.watch > 0 && opts.Hash { // a hash holds up its member's writes
 		return cli.Usagef("--hash is not for --watch: computing a hash blocks writes on its member")
 	}
 	opts.Timeout = a.Global.CommandTimeout
@@ -130,6 +133,9 @@ func checkHealth(ctx context.Context, a *app.App, doors health.Doors, endpoints 
 	}
 	if opts.metricsFile != "" {
 		err = errors.Join(err, metricsfile.Write(opts.metricsFile, healthMetrics(report)))
+	}
+	for i := range report.Problems {
+		report.Problems[i].Next = a.NextStep(report.Problems[i].Next)
 	}
 	// The report is shown even when it is bad news.
 	return errors.Join(a.Print(healthView(report)), app.Judged(err))

@@ -142,6 +142,9 @@ func runSecretsScan(ctx context.Context, a *app.App, f *secretsFlags, args []str
 	if err != nil {
 		return cli.CannotTell(errors.Join(adviseScan(err), metricsErr))
 	}
+	for i := range report.Next {
+		report.Next[i].Command = a.NextStep(report.Next[i].Command)
+	}
 	return errors.Join(a.Print(secretsView(report, failOn, f.limit)), judgeSecrets(report, failOn), metricsErr)
 }
 

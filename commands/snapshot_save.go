@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -184,22 +183,13 @@ func (f *saveFlags) source(ctx context.Context, a *app.App) (snapshot.Source, er
 	if !f.cluster {
 		return src, nil
 	}
-	client, err := a.Client(ctx)
-	if err != nil {
-		return src, err
-	}
-	defer client.Close()
-	ctx, cancel := a.Timeout(ctx)
-	defer cancel()
-	members, err := client.MemberList(ctx, clientv3.WithSerializable()) // without quorum too
+	members, err := a.ListMembers(ctx, conn)
 	if err != nil {
 		return src, fmt.Errorf("list members: %w", err)
 	}
 	src.Endpoints = nil
-	for _, m := range members.Members {
-		if len(m.ClientURLs) > 0 {
-			src.Endpoints = append(src.Endpoints, m.ClientURLs[0])
-		}
+	for _, v := range a.Visits(ctx, conn, members) {
+		src.Endpoints = append(src.Endpoints, v.Endpoint)
 	}
 	return src, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -65,10 +66,10 @@ func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) (cert
 	return certs, failures
 }
 
-// Handshaker returns a Doors.Handshake that connects with cfg. The server's
-// chain is looked at, not trusted: an expired certificate must be seen, not
-// refused.
-func Handshaker(cfg *tls.Config) func(context.Context, string) ([]Certificate, error) {
+// Handshaker returns a Doors.Handshake that connects by dial and with cfg. The
+// server's chain is looked at, not trusted: an expired certificate must be
+// seen, not refused.
+func Handshaker(cfg *tls.Config, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string) ([]Certificate, error) {
 	return func(ctx context.Context, target string) ([]Certificate, error) {
 		u, err := url.Parse(target)
 		if err != nil {
@@ -85,10 +86,12 @@ func Handshaker(cfg *tls.Config) func(context.Context, string) ([]Certificate, e
 			chain, err = parseChain(raw)
 			return err
 		}
-		dialer := &tls.Dialer{NetDialer: &net.Dialer{}, Config: conf}
-		conn, dialErr := dialer.DialContext(ctx, "tcp", u.Host)
+		if conf.ServerName == "" {
+			conf.ServerName = u.Hostname()
+		}
+		conn, dialErr := dial(ctx, "tcp", u.Host)
 		if dialErr == nil {
-			_ = conn.Close()
+			dialErr = errors.Join(tls.Client(conn, conf).HandshakeContext(ctx), conn.Close())
 		}
 		// A server may refuse us after it showed its certificate, which is
 		// what peer URLs do to a client's certificate.

@@ -262,7 +262,7 @@ func (r *run) defragment(ctx context.Context, facts Facts, a Action) (string, er
 	if err != nil {
 		return "", fmt.Errorf("look at the result: %w", err)
 	}
-	return fmt.Sprintf("%s to %s, %s back", output.Bytes(before.SizeBytes), output.Bytes(after.DbSize), output.Bytes(max(0, before.SizeBytes-after.DbSize))), nil
+	return output.SizeChange(before.SizeBytes, after.DbSize), nil
 }
 
 func statusWithin(ctx context.Context, client Client, endpoint string) (*clientv3.StatusResponse, error) {

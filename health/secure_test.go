@@ -3,6 +3,7 @@ package health_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"testing"
@@ -27,7 +28,7 @@ func secureDoors(t *testing.T, ca *certs.CA, pair certs.Pair) health.Doors {
 			})
 		},
 		Scrape:    health.Scraper(&http.Client{Transport: &http.Transport{TLSClientConfig: cfg}}, nil),
-		Handshake: health.Handshaker(cfg),
+		Handshake: health.Handshaker(cfg, new(net.Dialer).DialContext),
 	}
 }
 

@@ -54,6 +54,9 @@ func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 	for _, warning := range a.Global.File.Warnings {
 		a.Remind("%s", warning)
 	}
+	if err := checkValues(cmd.Flags()); err != nil {
+		return err
+	}
 	format, err := output.Parse(a.Global.WriteOut, formats(cmd))
 	if err != nil {
 		return cli.Usage(err)
@@ -208,7 +211,7 @@ func (a *App) Screen(w io.Writer) io.Writer {
 // Note tells the user something on standard error that is not an error.
 func (a *App) Note(format string, args ...any) {
 	if !a.Global.Quiet {
-		fmt.Fprintf(a.Err, a.Name+": "+format+"\n", args...)
+		fmt.Fprintf(a.Err, "%s: %s\n", a.Name, a.NextStep(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -222,7 +225,7 @@ func (a *App) Remind(format string, args ...any) {
 
 // Warn tells the user of something that may go wrong. --quiet does not hide it.
 func (a *App) Warn(format string, args ...any) {
-	fmt.Fprintf(a.Err, a.Name+": warning: "+format+"\n", args...)
+	fmt.Fprintf(a.Err, "%s: warning: %s\n", a.Name, a.NextStep(fmt.Sprintf(format, args...)))
 }
 
 // formatsMark is the annotation that lists a command's formats.

@@ -25,7 +25,7 @@ func (a *App) Doors(ctx context.Context, metricsURLs []string) (health.Doors, []
 	if err != nil {
 		return health.Doors{}, nil, etcd.Diagnose(ctx, conn, err)
 	}
-	transport := &http.Transport{TLSClientConfig: cfg.TLS, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: cfg.TLS, DisableKeepAlives: true, DialContext: conn.DialContext}
 	return health.Doors{
 		Dial: func(ctx context.Context, endpoint string) (health.Client, error) {
 			return a.Dial(ctx, conn.At(endpoint))
@@ -35,7 +35,7 @@ func (a *App) Doors(ctx context.Context, metricsURLs []string) (health.Doors, []
 			return etcd.Diagnose(ctx, conn.At(endpoint), err)
 		},
 		Scrape:    health.Scraper(&http.Client{Transport: transport}, metricsURLs),
-		Handshake: health.Handshaker(cfg.TLS),
+		Handshake: health.Handshaker(cfg.TLS, conn.DialContext),
 		Now:       a.Now,
 	}, conn.Endpoints, nil
 }

@@ -43,22 +43,33 @@ func (a *App) checkClusterID(ctx context.Context, client *clientv3.Client) error
 	if err != nil {
 		return cli.Usagef("--expect-cluster-id %q is not a cluster id: up to 16 hexadecimal digits are", want)
 	}
-	ctx, cancel := a.Timeout(ctx)
-	defer cancel()
-	// Serializable, so that it works on a cluster that has lost quorum too.
-	resp, err := client.Get(ctx, "\x00", clientv3.WithSerializable(), clientv3.WithCountOnly())
-	got := uint64(0)
-	if err == nil {
-		got = resp.Header.ClusterId
-	} else {
-		status, statusErr := client.Status(ctx, client.Endpoints()[0])
-		if statusErr != nil {
-			return fmt.Errorf("check the cluster id: %w", err)
-		}
-		got = status.Header.ClusterId
+	got, err := a.clusterID(ctx, client)
+	if err != nil {
+		return err
 	}
 	if got != id {
 		return cli.Guard(hint.With(fmt.Errorf("this is cluster %s, not %s", output.ID(got), output.ID(id)), "check --endpoints, the variables and the context"))
 	}
 	return nil
+}
+
+// clusterID asks for the cluster's id, each endpoint with a deadline of its own,
+// so that one which does not answer keeps no other from being asked.
+func (a *App) clusterID(ctx context.Context, client *clientv3.Client) (uint64, error) {
+	reading, cancel := a.Timeout(ctx)
+	defer cancel()
+	// Serializable, so that it works on a cluster that has lost quorum too.
+	resp, err := client.Get(reading, "\x00", clientv3.WithSerializable(), clientv3.WithCountOnly())
+	if err == nil {
+		return resp.Header.ClusterId, nil
+	}
+	for _, ep := range client.Endpoints() {
+		asking, cancel := a.Timeout(ctx)
+		status, statusErr := client.Status(asking, ep)
+		cancel()
+		if statusErr == nil {
+			return status.Header.ClusterId, nil
+		}
+	}
+	return 0, fmt.Errorf("check the cluster id: %w", err)
 }

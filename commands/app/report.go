@@ -36,7 +36,7 @@ func (a *App) Report(cmd string, err error) int {
 		return child.Code
 	}
 	code := a.exitCode(err)
-	next := hint.Of(err)
+	next := a.NextStep(hint.Of(err))
 	if next == "" && code == ExitUsage {
 		next = fmt.Sprintf("see %q", cmd+" --help")
 	}

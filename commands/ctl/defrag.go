@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // defragged is one member's outcome.
@@ -20,9 +21,19 @@ type defragged struct {
 	Endpoint    string  `json:"endpoint"`
 	OK          bool    `json:"ok"`
 	TookSeconds float64 `json:"tookSeconds"`
+	SizeBefore  int64   `json:"dbSizeBytesBefore,omitempty"`
+	SizeAfter   int64   `json:"dbSizeBytesAfter,omitempty"`
 	Error       string  `json:"error,omitempty"`
 
 	took time.Duration
+}
+
+// sizes tells how the file changed, where the member told both sizes.
+func (d defragged) sizes() string {
+	if d.SizeBefore == 0 || d.SizeAfter == 0 {
+		return ""
+	}
+	return output.SizeChange(d.SizeBefore, d.SizeAfter)
 }
 
 type defragOptions struct {
@@ -65,13 +76,14 @@ func runDefrag(ctx context.Context, t *tree, args []string, opts defragOptions) 
 		if err := context.Cause(ctx); err != nil {
 			return errors.Join(t.printDefrags(all), err)
 		}
+		d := defragged{Endpoint: ep}
 		start := time.Now()
-		err := t.defragOne(ctx, c.At(ep), ep, opts.stall)
+		err := t.defragOne(ctx, c.At(ep), &d, opts.stall)
 		if dialed, ok := errors.AsType[*codeError](err); ok && t.upstream() {
 			return dialed
 		}
 		errs[i] = err
-		all = append(all, t.tellDefrag(ep, time.Since(start), err))
+		all = append(all, t.tellDefrag(d, time.Since(start), err))
 		if err != nil && !t.upstream() { // the member may still be at it: no second one may stand still
 			break
 		}
@@ -88,7 +100,7 @@ const longestDefrag = 24 * time.Hour
 
 // defragOne connects and has one member do it. Natively a signal waits for
 // what the server works on already, as it goes on anyway.
-func (t *tree) defragOne(ctx context.Context, c etcd.Config, endpoint string, stall time.Duration) error {
+func (t *tree) defragOne(ctx context.Context, c etcd.Config, d *defragged, stall time.Duration) error {
 	running := ctx
 	if !t.upstream() {
 		var cancel context.CancelFunc
@@ -97,7 +109,7 @@ func (t *tree) defragOne(ctx context.Context, c etcd.Config, endpoint string, st
 	}
 	client, err := t.dial(running, c)
 	if err == nil {
-		err = errors.Join(t.defragment(running, client, endpoint, stall), client.Close())
+		err = errors.Join(t.defragment(running, client, d, stall), client.Close())
 	}
 	if err != nil && !t.upstream() {
 		err = etcd.Diagnose(ctx, c, err)
@@ -106,21 +118,37 @@ func (t *tree) defragOne(ctx context.Context, c etcd.Config, endpoint string, st
 }
 
 // defragment asks for it, natively for as long as the member lives.
-func (t *tree) defragment(ctx context.Context, client *clientv3.Client, endpoint string, stall time.Duration) error {
+func (t *tree) defragment(ctx context.Context, client *clientv3.Client, d *defragged, stall time.Duration) error {
 	ask := func(ctx context.Context) error {
-		_, err := client.Defragment(ctx, endpoint)
+		_, err := client.Defragment(ctx, d.Endpoint)
 		return err
 	}
 	if t.upstream() {
 		return t.bounded(ctx, ask)
 	}
-	return health.Attended(ctx, client, stall, ask)
+	before := t.sizeOf(ctx, client, d.Endpoint)
+	if err := health.Attended(ctx, client, stall, ask); err != nil {
+		return err
+	}
+	d.SizeBefore, d.SizeAfter = before, t.sizeOf(ctx, client, d.Endpoint)
+	return nil
+}
+
+// sizeOf returns the size of a member's database, 0 where it does not tell.
+func (t *tree) sizeOf(ctx context.Context, client *clientv3.Client, endpoint string) int64 {
+	ctx, cancel := t.Timeout(ctx)
+	defer cancel()
+	status, err := client.Status(ctx, endpoint)
+	if err != nil {
+		return 0
+	}
+	return status.DbSize
 }
 
 // tellDefrag tells of one member as soon as it is done, where the output is
 // made of words.
-func (t *tree) tellDefrag(endpoint string, took time.Duration, err error) defragged {
-	d := defragged{Endpoint: endpoint, OK: err == nil, TookSeconds: took.Seconds(), took: took}
+func (t *tree) tellDefrag(d defragged, took time.Duration, err error) defragged {
+	d.OK, d.TookSeconds, d.took = err == nil, took.Seconds(), took
 	if err != nil {
 		d.Error = err.Error()
 	}
@@ -132,7 +160,11 @@ func (t *tree) tellDefrag(endpoint string, took time.Duration, err error) defrag
 
 func (t *tree) defragLine(good, bad io.Writer, d defragged) {
 	if d.OK {
-		fmt.Fprintf(good, "Finished defragmenting etcd member[%s]. took %s\n", d.Endpoint, d.took)
+		line := fmt.Sprintf("Finished defragmenting etcd member[%s]. took %s", d.Endpoint, d.took)
+		if sizes := d.sizes(); sizes != "" {
+			line += "; " + sizes
+		}
+		fmt.Fprintln(good, line)
 	} else {
 		fmt.Fprintf(bad, "Failed to defragment etcd member[%s]. took %s. (%v)\n", d.Endpoint, d.took, d.Error)
 	}
@@ -152,9 +184,9 @@ func (t *tree) printDefrags(all []defragged) error {
 		table: func() ([]string, [][]string) {
 			var rows [][]string
 			for _, d := range all {
-				rows = append(rows, []string{d.Endpoint, fmt.Sprint(d.OK), d.took.String(), d.Error})
+				rows = append(rows, []string{d.Endpoint, fmt.Sprint(d.OK), d.took.String(), d.sizes(), d.Error})
 			}
-			return []string{"endpoint", "ok", "took", "error"}, rows
+			return []string{"endpoint", "ok", "took", "size", "error"}, rows
 		},
 	})
 }

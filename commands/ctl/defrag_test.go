@@ -23,7 +23,7 @@ func TestASignalWaitsForTheMemberThatDefragments(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		tr := &tree{App: app.New("test", tc.dialect, &cli.Env{Out: io.Discard, Err: io.Discard})}
-		err := tr.defragOne(ctx, etcd.Config{Endpoints: []string{endpoint}}, endpoint, 0)
+		err := tr.defragOne(ctx, etcd.Config{Endpoints: []string{endpoint}}, &defragged{Endpoint: endpoint}, 0)
 		if (err == nil) != tc.done {
 			t.Errorf("%s: %v, want done %t", name, err, tc.done)
 		}

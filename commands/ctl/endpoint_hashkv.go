@@ -96,6 +96,9 @@ func (t *tree) compareHashes(ctx context.Context, c etcd.Config, targets []strin
 				if err != nil {
 					return err
 				}
+				if err := t.rightMember(ep, resp.Header); err != nil {
+					return err
+				}
 				responses[i] = (*pb.HashKVResponse)(resp)
 				h.Hash, h.CompactRevision, h.Revision = resp.Hash, resp.CompactRevision, max(resp.HashRevision, at)
 				if h.Revision == 0 { // servers before 3.6 do not tell the revision
@@ -127,6 +130,9 @@ func (t *tree) compareHashes(ctx context.Context, c etcd.Config, targets []strin
 // no voter whose answer counts.
 func (t *tree) judgeHashes(h health.Hashes) error {
 	missing, compared := "", 0
+	if t.unvisited > 0 {
+		missing = plural(t.unvisited, "member") + " with the client URL of another"
+	}
 	for _, m := range h.Members {
 		switch {
 		case m.Error == "":

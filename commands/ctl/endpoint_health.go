@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,9 +164,12 @@ func (t *tree) judgeHealth(all []endpointHealth) error {
 // unseenHealth reports whether an endpoint could not be asked at all, which
 // says nothing about its health.
 func unseenHealth(err error) bool {
-	if _, ok := errors.AsType[*etcd.UnreachableError](err); ok {
-		return true
-	}
+	_, unreachable := errors.AsType[*etcd.UnreachableError](err)
+	return unreachable || deniedHealth(err)
+}
+
+// deniedHealth reports whether an endpoint refused to answer this user.
+func deniedHealth(err error) bool {
 	for _, denied := range []error{rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
 		if errors.Is(err, denied) {
 			return true
@@ -213,15 +217,16 @@ func (t *tree) healthResult(all []endpointHealth) result {
 // healthSimple writes a line an endpoint. Upstream has those of the unhealthy
 // on standard error.
 func (t *tree) healthSimple(w io.Writer, all []endpointHealth) {
-	bad := w
-	if t.upstream() {
-		bad = t.Err
-	}
 	for _, h := range all {
-		if h.Error == "" {
+		switch {
+		case h.Error == "":
 			fmt.Fprintf(w, "%s is healthy: successfully committed proposal: took = %s\n", h.Endpoint, h.Took)
-		} else {
-			fmt.Fprintf(bad, "%s is unhealthy: failed to commit proposal: %s\n", h.Endpoint, h.Error)
+		case t.upstream():
+			fmt.Fprintf(t.Err, "%s is unhealthy: failed to commit proposal: %s\n", h.Endpoint, h.Error)
+		case deniedHealth(h.err):
+			fmt.Fprintf(w, "%s was not judged, it refused to answer: %s\n", h.Endpoint, h.Error)
+		default:
+			fmt.Fprintf(w, "%s is unhealthy: %s\n", h.Endpoint, strings.TrimPrefix(h.Error, h.Endpoint+": "))
 		}
 	}
 }

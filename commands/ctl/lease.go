@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -117,7 +119,7 @@ func runLeaseTimeToLive(ctx context.Context, t *tree, args []string, keys bool) 
 		return &codeError{exitBadConnection, err}
 	}
 	if resp.TTL == -1 && !t.upstream() {
-		return hint.With(fmt.Errorf("lease %s: %w", output.ID(uint64(id)), errNoLease), "\"lease list\" shows those there are")
+		return noLease(id)
 	}
 	return t.print(t.timeToLiveResult(resp, keys))
 }
@@ -174,6 +176,9 @@ func runLeaseKeepAlive(ctx context.Context, t *tree, args []string, once bool) e
 	if once {
 		return t.keepAliveOnce(ctx, client, id)
 	}
+	if err := t.checkLease(ctx, client, id); err != nil {
+		return err
+	}
 	renewals, err := client.KeepAlive(ctx, id)
 	if err != nil {
 		return &codeError{exitBadConnection, err}
@@ -187,17 +192,61 @@ func runLeaseKeepAlive(ctx context.Context, t *tree, args []string, once bool) e
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !t.upstream():
-		return fmt.Errorf("lease %s: %w", output.ID(uint64(id)), errNoLease)
+		return t.lostLease(ctx, client, id)
 	case t.Format == output.Simple:
 		_, err = fmt.Fprintf(t.Out, "lease %016x expired or revoked.\n", id)
 	}
 	return err
 }
 
+// checkLease fails where the lease cannot be renewed, natively. The client
+// library would report every cause as the end of the lease, after a while.
+func (t *tree) checkLease(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) error {
+	if t.upstream() {
+		return nil
+	}
+	_, err := t.leaseLife(ctx, client, id)
+	return err
+}
+
+// leaseLife returns how long a lease still lives.
+func (t *tree) leaseLife(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) (time.Duration, error) {
+	ctx, cancel := t.Timeout(ctx)
+	defer cancel()
+	resp, err := client.TimeToLive(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("lease %s: %w", output.ID(uint64(id)), err)
+	}
+	if resp.TTL == -1 {
+		return 0, noLease(id)
+	}
+	return time.Duration(resp.TTL) * time.Second, nil
+}
+
+// lostLease says why renewing has ended.
+func (t *tree) lostLease(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) error {
+	left, err := t.leaseLife(ctx, client, id)
+	switch {
+	case errors.Is(err, errNoLease):
+		return err
+	case err != nil:
+		return fmt.Errorf("keep-alive lost the cluster, and the lease may have expired: %w", err)
+	}
+	return hint.With(fmt.Errorf("lease %s: the cluster renewed it no more; it expires in %s", output.ID(uint64(id)), left),
+		"see what is wrong with: etcdkit health; renew it again with: etcdkit lease keep-alive %s", output.ID(uint64(id)))
+}
+
+func noLease(id clientv3.LeaseID) error {
+	return hint.With(fmt.Errorf("lease %s: %w", output.ID(uint64(id)), errNoLease), "see those there are with: etcdkit lease list")
+}
+
 func (t *tree) keepAliveOnce(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) error {
 	ctx, cancel := t.nativeTimeout(ctx)
 	defer cancel()
 	resp, err := client.KeepAliveOnce(ctx, id)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.upstream() {
+		return noLease(id)
+	}
 	if err != nil {
 		return &codeError{exitBadConnection, err}
 	}

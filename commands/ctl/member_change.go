@@ -132,7 +132,7 @@ func (t *tree) promoteWhenReady(ctx context.Context, args []string, opts promote
 	if err != nil {
 		return err
 	}
-	members, err := t.members(ctx, c)
+	members, err := t.ListMembers(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/mirror"
 
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 )
@@ -101,6 +102,9 @@ func (o *mirrorOptions) destination(t *tree, endpoint string) (etcd.Config, erro
 		c.Log = t.upstreamLog().Named("etcd-client")
 	}
 	var err error
+	if c.Resolve, err = etcd.ParseResolve(t.Global.Resolve); err != nil {
+		return c, cli.Usage(err)
+	}
 	c.Auth, err = config.UpstreamAuth(c.Auth, "Destination Password: ", t.Env)
 	return c, err
 }

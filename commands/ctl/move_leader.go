@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -15,6 +17,7 @@ import (
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -61,24 +64,50 @@ func runMoveLeader(ctx context.Context, t *tree, args []string) error {
 	if err != nil {
 		return err
 	}
-	endpoints := c.Endpoints
-	if !t.upstream() {
-		if target, endpoints, err = t.transferee(ctx, c, args[0]); err != nil {
-			return err
-		}
+	if t.upstream() {
+		return t.upstreamMoveLeader(ctx, c, target)
 	}
-	bounded, cancel := t.Timeout(ctx)
-	defer cancel()
-	client, leader, err := t.findLeader(ctx, bounded, c, endpoints)
+	target, endpoints, err := t.transferee(ctx, c, args[0])
+	if err != nil {
+		return err
+	}
+	client, leader, err := t.findLeader(ctx, c, endpoints)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	resp, err := client.MoveLeader(bounded, target)
+	return t.moveLeader(ctx, client, leader, target)
+}
+
+func (t *tree) moveLeader(ctx context.Context, client *clientv3.Client, leader, target uint64) error {
+	ctx, cancel := t.Timeout(ctx)
+	defer cancel()
+	resp, err := client.MoveLeader(ctx, target)
 	if err != nil {
 		return err
 	}
 	return t.print(t.moveLeaderResult(leader, target, (*pb.MoveLeaderResponse)(resp)))
+}
+
+// upstreamMoveLeader has one deadline for all endpoints, and gives up at the
+// first that does not answer.
+func (t *tree) upstreamMoveLeader(ctx context.Context, c etcd.Config, target uint64) error {
+	bounded, cancel := t.Timeout(ctx)
+	defer cancel()
+	for _, ep := range c.Endpoints {
+		client, err := t.dial(ctx, c.At(ep))
+		if err != nil {
+			return err
+		}
+		status, err := client.Status(bounded, ep)
+		if err == nil && leads(status) {
+			return errors.Join(t.moveLeader(bounded, client, status.Leader, target), client.Close())
+		}
+		if closeErr := client.Close(); err != nil {
+			return errors.Join(err, closeErr)
+		}
+	}
+	return badArgs("no leader endpoint given at %v", c.Endpoints)
 }
 
 // moveToAny lets the cluster's state choose the new leader.
@@ -100,7 +129,7 @@ func (t *tree) moveToAny(ctx context.Context, args []string) error {
 // transferee returns the id of the member that arg means, and the endpoints of
 // all members.
 func (t *tree) transferee(ctx context.Context, c etcd.Config, arg string) (uint64, []string, error) {
-	members, err := t.members(ctx, c)
+	members, err := t.ListMembers(ctx, c)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -109,32 +138,60 @@ func (t *tree) transferee(ctx context.Context, c etcd.Config, arg string) (uint6
 		return 0, nil, cli.Usage(err)
 	}
 	endpoints := unique(c.Endpoints)
-	for _, m := range members {
-		if len(m.GetClientURLs()) > 0 {
-			endpoints = append(endpoints, preferredURL(m, c.Endpoints))
-		}
+	for _, v := range t.Visits(ctx, c, members) {
+		endpoints = append(endpoints, v.Endpoint)
 	}
 	return m.GetID(), unique(endpoints), nil
 }
 
-// findLeader returns a client for the endpoint that leads. Upstream gives up at
-// the first that does not answer.
-func (t *tree) findLeader(ctx, bounded context.Context, c etcd.Config, endpoints []string) (*clientv3.Client, uint64, error) {
-	for _, ep := range endpoints {
-		client, err := t.dial(ctx, c.At(ep))
-		if err != nil {
-			return nil, 0, err
-		}
-		status, err := client.Status(bounded, ep)
-		if err == nil && status.Header.GetMemberId() == status.Leader {
-			return client, status.Leader, nil
-		}
-		if closeErr := client.Close(); err != nil && t.upstream() {
-			return nil, 0, errors.Join(err, closeErr)
+// leaderGrace is how long other endpoints may take to contradict the first that
+// says it leads: one that is cut off believes so for a while.
+const leaderGrace = time.Second
+
+// findLeader asks all endpoints at once, each with its own deadline, and returns
+// a client for the one that leads in the newest term.
+func (t *tree) findLeader(ctx context.Context, c etcd.Config, endpoints []string) (*clientv3.Client, uint64, error) {
+	clients, statuses, errs := make([]*clientv3.Client, len(endpoints)), make([]*clientv3.StatusResponse, len(endpoints)), make([]error, len(endpoints))
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	for i, ep := range endpoints {
+		wg.Go(func() {
+			clients[i], errs[i] = t.dial(ctx, c.At(ep))
+			if errs[i] != nil {
+				return
+			}
+			errs[i] = t.bounded(asking, func(ctx context.Context) (err error) {
+				statuses[i], err = clients[i].Status(ctx, ep)
+				return etcd.Diagnose(ctx, c.At(ep), err)
+			})
+			if errs[i] == nil && leads(statuses[i]) {
+				time.AfterFunc(leaderGrace, stop)
+			}
+		})
+	}
+	wg.Wait()
+	best := -1
+	for i, s := range statuses {
+		if errs[i] == nil && leads(s) && (best < 0 || s.RaftTerm > statuses[best].RaftTerm) {
+			best = i
 		}
 	}
-	return nil, 0, badArgs("no leader endpoint given at %v", endpoints)
+	for i, client := range clients {
+		if i != best && client != nil {
+			errs[i] = errors.Join(errs[i], client.Close())
+		}
+	}
+	if best < 0 {
+		return nil, 0, hint.With(fmt.Errorf("no endpoint leads: %w", errors.Join(append(errs, errNoLeader)...)), "see what is wrong with: etcdkit health")
+	}
+	return clients[best], statuses[best].Leader, nil
 }
+
+// errNoLeader is why a leader cannot be moved when every endpoint answers.
+var errNoLeader = errors.New("the leader is not among those that answered")
+
+func leads(s *clientv3.StatusResponse) bool { return s.Header.GetMemberId() == s.Leader }
 
 func (t *tree) moveLeaderResult(leader, target uint64, r *pb.MoveLeaderResponse) result {
 	res := result{json: r, proto: r, simple: lines(fmt.Sprintf("Leadership transferred from %s to %s", types.ID(leader), types.ID(target)))}

@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 // visiting is how the commands that visit endpoints begin: they take no
@@ -37,22 +38,42 @@ func (t *tree) targets(ctx context.Context, c etcd.Config, cluster bool) ([]stri
 	if !cluster {
 		return unique(c.Endpoints), nil
 	}
-	members, err := t.members(ctx, c)
+	members, err := t.ListMembers(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("list members: %w", err)
 	}
-	var eps []string
-	for _, m := range members {
-		if len(m.GetClientURLs()) == 0 {
-			t.Warn("member %x has not started yet, so it has no endpoint to visit", m.GetID())
-			continue
-		}
-		eps = append(eps, preferredURL(m, c.Endpoints))
-	}
-	if len(eps) == 0 {
+	return t.memberTargets(t.Visits(ctx, c, members))
+}
+
+// memberTargets returns the endpoints of the members, each once, and notes who
+// has to answer there.
+func (t *tree) memberTargets(visits []app.Visit) ([]string, error) {
+	if len(visits) == 0 {
 		return nil, hint.With(errors.New("no member has a client URL"), "name the endpoints with --endpoints, without --cluster")
 	}
+	var eps []string
+	t.visited = map[string]uint64{}
+	for _, v := range visits {
+		other, twice := t.visited[v.Endpoint]
+		if twice {
+			t.Warn("members %s and %s have the same client URL %s: only one of them can be visited there", output.ID(other), output.ID(v.ID), v.Endpoint)
+			t.unvisited++
+			continue
+		}
+		t.visited[v.Endpoint] = v.ID
+		eps = append(eps, v.Endpoint)
+	}
 	return eps, nil
+}
+
+// rightMember returns an error if another member answered at the endpoint than
+// the one that was meant.
+func (t *tree) rightMember(endpoint string, header *pb.ResponseHeader) error {
+	want, known := t.visited[endpoint]
+	if got := header.GetMemberId(); known && got != 0 && got != want {
+		return fmt.Errorf("member %s answered at %s, which is the URL of member %s", output.ID(got), endpoint, output.ID(want))
+	}
+	return nil
 }
 
 // upstreamTargets visits every URL, and a member with two of them twice. SRV
@@ -83,34 +104,6 @@ func (t *tree) upstreamTargets(ctx context.Context, cluster bool) ([]string, err
 		eps = append(eps, m.GetClientURLs()...)
 	}
 	return eps, nil
-}
-
-// members returns the cluster's members, as the endpoints of c list them.
-func (t *tree) members(ctx context.Context, c etcd.Config) ([]*pb.Member, error) {
-	client, err := t.dial(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	bounded, cancel := t.Timeout(ctx)
-	defer cancel()
-	// Serializable, so that a cluster without quorum can be looked at too.
-	resp, err := client.MemberList(bounded, clientv3.WithSerializable())
-	if err != nil {
-		return nil, err
-	}
-	return resp.Members, nil
-}
-
-// preferredURL is the URL by which a member is visited, once: one that the user
-// gave, since that works from here, else the first that it advertises.
-func preferredURL(m *pb.Member, given []string) string {
-	for _, u := range m.GetClientURLs() {
-		if slices.Contains(given, u) {
-			return u
-		}
-	}
-	return m.GetClientURLs()[0]
 }
 
 // unique drops repeated endpoints and keeps the order.

@@ -17,6 +17,9 @@ type tree struct {
 	*app.App
 	cmd      *cobra.Command // the one that runs, nil before
 	printing printing
+
+	visited   map[string]uint64 // with --cluster: who has to answer at which endpoint
+	unvisited int               // with --cluster: members whose URL is another's, too
 }
 
 func (t *tree) upstream() bool { return t.Dialect == cli.Upstream }

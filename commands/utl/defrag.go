@@ -58,7 +58,7 @@ func runDefrag(ctx context.Context, t *tree, dir string) error {
 	return t.print(output.Result{
 		JSON: defragmented{DataDir: d.DataDir, BytesBefore: d.Before, BytesAfter: d.After},
 		Simple: func(w io.Writer) {
-			fmt.Fprintf(w, "defragmented %s: %s before, %s after\n", d.DataDir, output.Bytes(d.Before), output.Bytes(d.After))
+			fmt.Fprintf(w, "defragmented %s: %s\n", d.DataDir, output.SizeChange(d.Before, d.After))
 		},
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -68,7 +69,7 @@ func restoreLine(o restoreOptions, opts snapshot.RestoreOptions, f snapshot.Fact
 		args = append(args, "--move-aside")
 	}
 	args = append(args, o.access...)
-	return quoted(args)
+	return cli.ShellLine(args...)
 }
 
 // accessFlags returns the flags given that say how to open SOURCE, for whoever
@@ -92,27 +93,15 @@ func accessFlags(fs *pflag.FlagSet) (args []string) {
 }
 
 func startLine(opts snapshot.RestoreOptions, m snapshot.PlannedMember) string {
-	return quoted([]string{
+	return cli.ShellLine(
 		"etcd", "--name", m.Name, "--data-dir", dirOf(opts.DataDir, opts.Name, m.Name),
 		"--initial-advertise-peer-urls", strings.Join(m.PeerURLs, ","), "--listen-peer-urls", strings.Join(m.PeerURLs, ","),
 		"--initial-cluster", opts.InitialCluster, "--initial-cluster-state", "existing",
-	})
+	)
 }
 
 // dirOf returns the directory of another member: the same, unless the member's
 // own name is in it.
 func dirOf(dir, name, other string) string {
 	return strings.ReplaceAll(dir, name+".etcd", other+".etcd")
-}
-
-// quoted joins arguments for a shell.
-func quoted(args []string) string {
-	all := make([]string, len(args))
-	for i, a := range args {
-		all[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
-			all[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(all, " ")
 }

@@ -22,6 +22,11 @@ func (f *Flags) Connection(env *cli.Env) (etcd.Config, error) {
 	if err := f.discover(env, &c); err != nil {
 		return c, err
 	}
+	resolve, err := etcd.ParseResolve(f.Resolve)
+	if err != nil {
+		return c, cli.Usage(err)
+	}
+	c.Resolve = resolve
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		return c, cli.Usage(hint.With(errors.New("--cert and --key go together"), "give both, or neither"))
 	}

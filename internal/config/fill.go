@@ -25,7 +25,7 @@ func suffix(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag
 // from the chosen context of the configuration file. A typed --context beats the
 // variables that name a cluster. It is called once, before the command runs.
 func (f *Flags) Fill(fs *pflag.FlagSet, env *cli.Env) error {
-	f.sources = map[string]string{}
+	f.sources, f.filled = map[string]string{}, fs
 	// The file is chosen by flags that have variables themselves.
 	for _, name := range []string{"config", "context"} {
 		if err := f.fillFlag(fs.Lookup(name), env, contextChoice{}); err != nil {

@@ -36,11 +36,13 @@ type Flags struct {
 	Quiet           bool
 	NoJournal       bool
 	Discover        string
+	Resolve         []string
 
 	Root  fs.FS      // the files that discovery looks at, nil means the machine's
 	Found etcd.Found // what discovery found, after Connection
 
 	File    *File             // the configuration file, after Fill
+	filled  *pflag.FlagSet    // the flags, after Fill
 	sources map[string]string // where a flag's value came from, by flag; "" is its default
 }
 
@@ -95,7 +97,8 @@ func (f *Flags) bindNative(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress and no notes on standard error, only errors")
 	fs.BoolVar(&f.NoJournal, "no-journal", false, "do not note in the local journal what changed a cluster")
 	fs.StringVar(&f.Discover, "discover", discoverAuto, "where nothing says how to connect, use the etcd of this node: auto, none, "+strings.Join(etcd.Layouts(), ", "))
-	Env(fs, "config", "context", "password-file", "discover")
+	fs.StringSliceVar(&f.Resolve, "resolve", nil, "connect to ADDRESS:PORT for HOST:PORT, as HOST:PORT=ADDRESS:PORT; may be given several times, for members behind a tunnel")
+	Env(fs, "config", "context", "password-file", "discover", "resolve")
 }
 
 // envMark is the annotation of flags that a variable may set.

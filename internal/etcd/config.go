@@ -27,6 +27,7 @@ const defaultSendLimit = 2 << 20
 // Config is how to reach a cluster.
 type Config struct {
 	Endpoints []string
+	Resolve   Resolve // where else to connect for some addresses
 
 	DialTimeout      time.Duration
 	KeepAliveTime    time.Duration
@@ -91,6 +92,9 @@ func (c Config) Client() (clientv3.Config, error) {
 	cfg.Logger = log
 	cfg.DialOptions = append(cfg.DialOptions, grpc.WithInitialWindowSize(readAhead), grpc.WithInitialConnWindowSize(readAhead),
 		grpc.WithDefaultCallOptions(c.messageLimits()...))
+	if len(c.Resolve) > 0 {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(c.dialTarget))
+	}
 	if c.FailFast {
 		f := new(failFast)
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(f.unary), grpc.WithChainStreamInterceptor(f.stream))

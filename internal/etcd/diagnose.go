@@ -159,18 +159,18 @@ func (c Config) probe(ctx context.Context, endpoint string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if !secure {
-		return withConn(ctx, addr, probePlain)
+		return c.withConn(ctx, addr, probePlain)
 	}
-	err = withConn(ctx, addr, func(conn net.Conn) error { return c.probeTLS(ctx, conn, addr) })
-	if errors.Is(err, io.EOF) && withConn(ctx, addr, probePlain) == nil {
+	err = c.withConn(ctx, addr, func(conn net.Conn) error { return c.probeTLS(ctx, conn, addr) })
+	if errors.Is(err, io.EOF) && c.withConn(ctx, addr, probePlain) == nil {
 		return plainServer() // it hung up on the handshake, but answers without
 	}
 	return err
 }
 
 // withConn connects to addr and talks until ctx ends.
-func withConn(ctx context.Context, addr string, talk func(net.Conn) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func (c Config) withConn(ctx context.Context, addr string, talk func(net.Conn) error) error {
+	conn, err := c.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return explainDial(err)
 	}

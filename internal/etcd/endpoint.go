@@ -79,3 +79,12 @@ func (c Config) address(endpoint string) (addr string, secure bool, err error) {
 	}
 	return u.Host, u.Scheme == "https", nil
 }
+
+// HostPort is an endpoint without its scheme and what follows the port, in lower
+// case: two endpoints with the same one are the same listener.
+func HostPort(endpoint string) string {
+	if _, rest, ok := strings.Cut(endpoint, "://"); ok && !isSocket(endpoint) {
+		endpoint, _, _ = strings.Cut(rest, "/")
+	}
+	return strings.ToLower(strings.TrimSuffix(endpoint, "/"))
+}

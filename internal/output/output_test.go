@@ -93,3 +93,15 @@ func TestParse(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+func TestSizeChangeTellsGrowth(t *testing.T) {
+	for want, sizes := range map[string][2]int64{
+		"300 KiB to 512 KiB, grew by 212 KiB":  {300 << 10, 512 << 10},
+		"2.0 MiB to 1.0 MiB, 1.0 MiB returned": {2 << 20, 1 << 20},
+		"1.0 MiB before and after":             {1 << 20, 1 << 20},
+	} {
+		if got := output.SizeChange(sizes[0], sizes[1]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

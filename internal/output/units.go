@@ -14,6 +14,17 @@ func ID(id uint64) string { return fmt.Sprintf("%016x", id) }
 // Bytes writes a size for people, in powers of 1024.
 func Bytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
+// SizeChange writes how a file's size changed, growth too.
+func SizeChange(before, after int64) string {
+	switch {
+	case after > before:
+		return fmt.Sprintf("%s to %s, grew by %s", Bytes(before), Bytes(after), Bytes(after-before))
+	case after == before:
+		return fmt.Sprintf("%s before and after", Bytes(before))
+	}
+	return fmt.Sprintf("%s to %s, %s returned", Bytes(before), Bytes(after), Bytes(before-after))
+}
+
 // Duration writes a duration for people, with three figures at most.
 func Duration(d time.Duration) string {
 	switch {
