@@ -39,7 +39,7 @@ func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) 
 			}
 		}
 		if time.Now().After(deadline) || errors.Is(err, errGone) || errors.Is(err, errArmed) {
-			return facts, fmt.Errorf("wait for the cluster to be well: %w", unwell(err))
+			return facts, notWell(err)
 		}
 		if err := r.wait(ctx, gateInterval); err != nil {
 			return facts, err
@@ -47,22 +47,21 @@ func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) 
 	}
 }
 
+// notWell is why the gate stays shut: a judgement, unless it has another name.
+func notWell(err error) error {
+	for _, known := range []error{ErrRefused, ErrUnhealthy, ErrUnknown} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("waiting for the cluster to be healthy: %w", err)
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnhealthy, err)
+}
+
 // errGone is a member that is no longer in the cluster: no waiting helps.
 var errGone = errors.New("the members have changed")
 
 // errArmed is an alarm, which stays until somebody disarms it: likewise.
 var errArmed = fmt.Errorf("%w", ErrUnhealthy)
-
-// unwell gives a gate that did not open its kind: the cluster is not well enough
-// to go on, also where a member stopped answering between two turns.
-func unwell(err error) error {
-	for _, kind := range []error{ErrUnhealthy, ErrRefused, ErrUnknown} {
-		if errors.Is(err, kind) {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %w", ErrUnhealthy, err)
-}
 
 // passes is the gate's judgement: nothing critical, everybody there who was
 // there before, and everybody caught up.

@@ -18,7 +18,7 @@ func TestAGateThatNeverOpensIsAVerdict(t *testing.T) {
 		"quorum at risk":                {ErrRefused, ErrRefused},
 		"nobody answers":                {ErrUnknown, ErrUnknown},
 	} {
-		if got := unwell(tc.cause); !errors.Is(got, tc.want) || !errors.Is(got, tc.cause) {
+		if got := notWell(tc.cause); !errors.Is(got, tc.want) || !errors.Is(got, tc.cause) {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
