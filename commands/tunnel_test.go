@@ -38,7 +38,10 @@ func TestClusterFallsBackToTheEndpointsGiven(t *testing.T) {
 	t.Parallel()
 	s := &session{t: t, endpoint: advertising(t, "http://127.0.0.1:1")[0]}
 	for _, args := range [][]string{
-		{"endpoint", "status"}, {"endpoint", "health"}, {"endpoint", "hashkv"}, {"defrag"},
+		{"endpoint", "status"},
+		{"endpoint", "health"},
+		{"endpoint", "hashkv"},
+		{"defrag"},
 		{"snapshot", "save", filepath.Join(t.TempDir(), "backup.db")},
 	} {
 		got := s.run(append(args, "--cluster")...)
@@ -59,9 +62,14 @@ func TestResolveLeadsElsewhere(t *testing.T) {
 	}
 	s := &session{t: t, endpoint: "http://ETCD-1.invalid:2379", environ: []string{"ETCDKIT_RESOLVE=" + strings.Join(resolve, ",")}}
 	for _, args := range [][]string{
-		{"put", "a", "1"}, {"get", "--prefix", ""}, {"endpoint", "health", "--cluster"}, {"endpoint", "hashkv", "--cluster"},
+		{"put", "a", "1"},
+		{"get", "--prefix", ""},
+		{"endpoint", "health", "--cluster"},
+		{"endpoint", "hashkv", "--cluster"},
 		{"health", "--max-latency", "1m", "--max-fsync", "1m", "--max-commit", "1m", "--sample", "1ms", "--hash", "--require", "metrics,hash,members"},
-		{"check", "consistency"}, {"snapshot", "save", "--cluster", filepath.Join(t.TempDir(), "backup.db")}, {"defrag-all", "--dry-run"},
+		{"check", "consistency"},
+		{"snapshot", "save", "--cluster", filepath.Join(t.TempDir(), "backup.db")},
+		{"defrag-all", "--dry-run"},
 	} {
 		if got := s.run(args...); got.code != 0 {
 			t.Errorf("%q: %+v", args, got)
