@@ -39,6 +39,22 @@ test-full: reference ## run the long tests too, and those that need other progra
 test-race: reference ## run all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race $(PKG)
 
+# Packages in which goroutines share data, for the race step of CI. The parity
+# tests are left out: there it is other processes that work.
+SHARING = ./disk/... ./health/... ./secrets/... ./snapshot/... $(shell $(GO) list ./internal/... | grep -v /internal/testing/parity)
+
+.PHONY: test-race-sharing
+test-race-sharing: ## run test-race for the packages in which goroutines share data
+	$(MAKE) test-race PKG="$(SHARING)"
+
+# RUNS is how often test-stress runs the tests.
+RUNS ?= 5
+
+.PHONY: test-stress
+test-stress: reference ## run all tests RUNS times beside a load on processors and disk (takes hours)
+	$(GO) build -o bin/stress ./internal/testing/stress
+	bin/stress -runs $(RUNS) -cpu 8 -within 2h -- $(GO) test -count=1 -timeout 60m $(PKG)
+
 .PHONY: bench
 bench: build reference ## measure, side by side with upstream's programs
 	$(GO) test -timeout 60m -tags bench -run '^$$' -bench . $(PKG)

@@ -40,6 +40,7 @@ func TestASnapshotGoesToAPipeAndToNoTerminal(t *testing.T) {
 
 // rancher/rke2#3110: nobody notices backups that fail for weeks.
 func TestFailingBackupsAreNoticed(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	dir := t.TempDir()
 	repo, metrics := filepath.Join(dir, "repo")+"/", filepath.Join(dir, "backup.prom")

@@ -12,6 +12,7 @@ import (
 // etcd-io/etcd#9326: each run of upstream's check makes the database of a
 // live cluster larger, for good.
 func TestCheckLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{Members: 3})
 	endpoints := "--endpoints=" + strings.Join(c.Endpoints(), ",")
 	_, stdout, stderr := run(t, "etcdkit", "check", "perf", "--duration=2s", "-w", "json", endpoints)
@@ -36,6 +37,7 @@ func TestCheckLeavesNothingBehind(t *testing.T) {
 
 // A member that was not compared is no agreement, though the others agree.
 func TestHashKVOfAClusterMissesTheDead(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{Members: 3})
 	c.Members[2].Stop()
 	code, stdout, stderr := kit(t, "endpoint", "hashkv", "--cluster", "--endpoints="+c.Members[0].Endpoint())

@@ -13,6 +13,7 @@ import (
 
 // etcd-io/etcd#9531
 func TestAnEndpointWithoutAnAnswerIsListed(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	got := s.run("endpoint", "status", "--endpoints", s.endpoint+",127.0.0.1:1", "-w", "json")
 	var all []struct {
@@ -36,6 +37,7 @@ func TestAnEndpointWithoutAnAnswerIsListed(t *testing.T) {
 
 // etcd-io/etcd#9535, #9975, #14294
 func TestIDsStandInHexBesideTheNumbers(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	resp, err := s.client.MemberList(t.Context())
 	if err != nil {
@@ -67,6 +69,7 @@ func TestIDsStandInHexBesideTheNumbers(t *testing.T) {
 // etcd-io/etcd#13709: a term from 10 on was printed as a hexadecimal number
 // without quotes, which is no JSON.
 func TestTermsFromTenOnAreJSON(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{Members: 2})
 	clients := map[uint64]int{c.Members[0].ID(): 0, c.Members[1].ID(): 1}
 	var term uint64
@@ -97,6 +100,7 @@ func TestTermsFromTenOnAreJSON(t *testing.T) {
 
 // etcd-io/etcd#12966
 func TestRootIgnoresNarrowerGrants(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	etcdtest.EnableAuth(t, s.client, "secret")
 	s.environ = []string{"ETCDCTL_USER=root", "ETCDCTL_PASSWORD=secret"}

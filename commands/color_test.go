@@ -11,6 +11,7 @@ import (
 )
 
 func TestNOCOLORIsHeeded(t *testing.T) {
+	t.Parallel()
 	report := &disk.Report{Fsync: disk.Latency{Count: 5}, Histogram: []disk.Bucket{{FromSeconds: 0.02, ToSeconds: 0.03, Count: 5}}}
 	for name, tc := range map[string]struct {
 		terminal bool

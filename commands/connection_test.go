@@ -31,6 +31,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // "context deadline exceeded" after its timeout, which is long here on purpose:
 // a diagnosis that waited for it would fail the test.
 func TestTLSMistakesAreNamed(t *testing.T) {
+	t.Parallel()
 	ca, other := certs.NewCA(t), certs.NewCA(t)
 	client, stranger, expired := ca.Client(t, "alice"), other.Client(t, "mallory"), ca.Expired(t)
 	secure, mutual := etcdtest.Start(t, embedded.Options{Configure: etcdtest.TLS(t, ca, false)}).Endpoints()[0],
@@ -74,6 +75,7 @@ func TestTLSMistakesAreNamed(t *testing.T) {
 }
 
 func TestAnEndpointThatIsNoneIsWrongUsageAndShowsNoPassword(t *testing.T) {
+	t.Parallel()
 	for endpoints, want := range map[string]string{
 		"":                              "no endpoint given",
 		"127.0.0.1:1,":                  `malformed endpoint ""`,
@@ -100,6 +102,7 @@ func TestAnEndpointThatIsNoneIsWrongUsageAndShowsNoPassword(t *testing.T) {
 // A range is asked for as everything else is: the request waits for a
 // connection, instead of failing and being tried again until its timeout.
 func TestARangeWaitsForAConnection(t *testing.T) {
+	t.Parallel()
 	for _, flag := range []string{"--prefix", "--stream"} {
 		_, _, stderr := run(t, "etcdctl", "--endpoints=127.0.0.1:1", "--command-timeout=2s", "get", "a", flag)
 		if tries := strings.Count(stderr, "retrying of unary invoker"); tries > 1 || !strings.HasSuffix(stderr, "Error: context deadline exceeded\n") {
@@ -111,6 +114,7 @@ func TestARangeWaitsForAConnection(t *testing.T) {
 // etcd-io/etcd PR #13138: the client library's warnings clutter standard
 // error, in JSON.
 func TestRetriesAreNotLogged(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		program string
 		flags   []string

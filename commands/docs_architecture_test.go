@@ -12,6 +12,7 @@ import (
 // The table of docs/architecture.md has every folder with code, or one above
 // it, and no folder that is not there.
 func TestTheArchitectureIsTheTreeItself(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)

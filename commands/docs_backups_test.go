@@ -26,6 +26,7 @@ func example(t *testing.T, marker string) string {
 }
 
 func TestTheDocumentedUnitsAreThoseOfThePackages(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"etcdkit-backup.service", "etcdkit-backup.timer"} {
 		packaged, err := os.ReadFile("../packaging/systemd/" + name)
 		if err != nil {
@@ -39,6 +40,7 @@ func TestTheDocumentedUnitsAreThoseOfThePackages(t *testing.T) {
 }
 
 func TestTheDocumentedUnitsAreValid(t *testing.T) {
+	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not here")
@@ -63,6 +65,7 @@ func TestTheDocumentedUnitsAreValid(t *testing.T) {
 // The manifest's fields are checked by name, for what a typing error would
 // make of them.
 func TestTheDocumentedCronJobParses(t *testing.T) {
+	t.Parallel()
 	type container struct {
 		Name    string
 		Image   string
@@ -127,6 +130,7 @@ func parses(t *testing.T, line []string) {
 }
 
 func TestTheDocumentedCommandLinesParse(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("../docs/backups.md")
 	if err != nil {
 		t.Fatal(err)

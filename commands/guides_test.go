@@ -88,6 +88,7 @@ func guides() []string {
 }
 
 func TestCommandsInGuidesAreCommandLines(t *testing.T) {
+	t.Parallel()
 	for _, page := range append(guides(), "../docs/secrets.md") {
 		for _, c := range guideCommands(t, page) {
 			_, line, _ := strings.Cut(c.line, "etcdkit ")
@@ -118,6 +119,7 @@ func checkGuideLine(t *testing.T, words []string) {
 // Runs the commands of each guide as they stand, in their order, but for places
 // that are not on this machine: addresses, certificates, folders, a bucket.
 func TestTheCommandsOfTheGuidesWork(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{Members: 3})
 	objects, err := sample.Objects(200, 1)
 	if err != nil {
@@ -133,6 +135,7 @@ func TestTheCommandsOfTheGuidesWork(t *testing.T) {
 }
 
 func TestTheCommandsOfTheSecretsGuideWork(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{Configure: func(_ int, cfg *embed.Config) {
 		cfg.BackendBatchInterval = time.Millisecond // the guide looks into the file right after a write
 	}})

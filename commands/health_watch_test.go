@@ -29,6 +29,7 @@ func (s *watched) Write(p []byte) (int, error) {
 }
 
 func TestHealthWatchLooksAgainOnAClearScreen(t *testing.T) {
+	t.Parallel()
 	endpoint := etcdtest.Start(t, embedded.Options{}).Endpoints()[0]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

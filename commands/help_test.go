@@ -29,6 +29,7 @@ func leaves(cmd *cobra.Command) []*cobra.Command {
 }
 
 func TestEveryHelpPageHasASentenceAnExampleAndExitCodes(t *testing.T) {
+	t.Parallel()
 	for _, cmd := range leaves(commands.Tree("etcdkit", &cli.Env{})) {
 		t.Run(strings.ReplaceAll(cmd.CommandPath(), " ", "-"), func(t *testing.T) {
 			if !regexp.MustCompile(`(?s)^[A-Z].*\.`).MatchString(cmd.Long) {
@@ -109,6 +110,7 @@ func trimmed(words []string) []string {
 }
 
 func TestEveryHelpPageFitsAScreen(t *testing.T) {
+	t.Parallel()
 	for _, leaf := range leaves(commands.Tree("etcdkit", &cli.Env{})) {
 		path := leaf.CommandPath()
 		t.Run(strings.ReplaceAll(path, " ", "-"), func(t *testing.T) {
@@ -130,6 +132,7 @@ func TestEveryHelpPageFitsAScreen(t *testing.T) {
 }
 
 func TestFlagsOfAHelpPageAreWrappedAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	if code := commands.Main(t.Context(), []string{"etcdkit", "snapshot", "restore", "--help"}, &cli.Env{Out: &out, Err: &out, Width: 80}); code != 0 {
 		t.Fatalf("exit code %d", code)
@@ -146,6 +149,7 @@ func TestFlagsOfAHelpPageAreWrappedAtTheTerminal(t *testing.T) {
 }
 
 func TestOptionsShowsWhatHelpPagesLeaveOut(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	if code := commands.Main(t.Context(), []string{"etcdkit", "options"}, &cli.Env{Out: &out, Err: &out}); code != 0 {
 		t.Fatalf("exit code %d", code)

@@ -15,6 +15,7 @@ import (
 
 // Every field that the page on JSON promises of a command is there.
 func TestFieldsOfTheJSONPageAreThere(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("../docs/json.md")
 	if err != nil {
 		t.Fatal(err)

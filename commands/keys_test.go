@@ -78,7 +78,7 @@ func (s *session) runIn(ctx context.Context, out *lockedBuffer, args ...string) 
 	}
 	env := &cli.Env{
 		In: stdin, Out: out, Err: &errs, Now: time.Now,
-		Environ: append([]string{"HOME=" + s.t.TempDir(), "PATH=" + os.Getenv("PATH"), "ETCDCTL_ENDPOINTS=" + s.endpoint}, s.environ...),
+		Environ: append([]string{"HOME=" + s.t.TempDir(), "PATH=" + os.Getenv("PATH"), "ETCDCTL_ENDPOINTS=" + s.endpoint, "ETCDCTL_COMMAND_TIMEOUT=" + patience}, s.environ...),
 	}
 	code := commands.Main(ctx, append([]string{"etcdkit"}, args...), env)
 	return outcome{code, out.String(), errs.String()}

@@ -149,6 +149,7 @@ func (r *interrupted) wasEndedAtAll(t *testing.T) {
 // recover in turn, and it is run again. Once disarmed there is no alarm any
 // more, so that the last step needs an alarm of its own.
 func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
+	t.Parallel()
 	for name, end := range ends() {
 		t.Run(name, func(t *testing.T) {
 			cluster := etcdtest.Start(t, embedded.Options{Members: 3, Configure: func(_ int, cfg *embed.Config) { cfg.QuotaBackendBytes = 16 << 20 }})
@@ -180,6 +181,7 @@ func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
 // alive. The members are processes: etcd panics when a member that was removed
 // is asked for its status while it ends itself.
 func TestMemberReplaceGoesOnAfterAnEndAtEachStep(t *testing.T) {
+	t.Parallel()
 	for name, end := range ends() {
 		for old, dead := range map[string]bool{"a dead member": true, "a living member": false} {
 			t.Run(name+", "+old, func(t *testing.T) {

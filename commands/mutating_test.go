@@ -9,6 +9,7 @@ import (
 
 // A command that is renamed must not leave the journal without a word.
 func TestEveryCommandThatTheJournalNamesExists(t *testing.T) {
+	t.Parallel()
 	root := Tree("etcdkit", &cli.Env{})
 	for path := range mutating() {
 		cmd, rest, err := root.Find(strings.Fields(path))

@@ -18,6 +18,7 @@ import (
 // until it has been started and has the leader's data, says how far it is, and
 // gives up at its deadline.
 func TestMemberPromoteWaits(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Flags: []string{"--snapshot-count=100"}})
 	client := etcdtest.Client(t, servers.Endpoints()...)
 	etcdtest.Fill(t, client, "data/", 20_000, 2<<10)

@@ -16,6 +16,7 @@ import (
 // What a plan prints is run later, on other machines: it names the backup that
 // latest was, all numbers, and how to decrypt it, and not the proxy's password.
 func TestAPlanMeansTheSameEverywhere(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	if _, err := etcdtest.Client(t, c.Endpoints()...).Put(t.Context(), "/registry/configmaps/ns/c", "k8s\x00\n\x0f\n\x02v1\x12\tConfigMap"); err != nil {
 		t.Fatal(err)

@@ -93,6 +93,7 @@ func TestBackupsAreRestored(t *testing.T) {
 // What a manifest says of a file beside it counts in a restore and its plan,
 // also where the SHA-256 at the end is right, or not asked.
 func TestARestoreHoldsAFileAgainstItsManifest(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if code, _, errs := kit(t, "--endpoints", c.Endpoints()[0], "snapshot", "save", file); code != 0 {
@@ -127,6 +128,7 @@ func TestARestoreHoldsAFileAgainstItsManifest(t *testing.T) {
 
 // A repository's own settings decrypt it in every command.
 func TestTheIdentityOfAConfiguredRepository(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	if _, err := etcdtest.Client(t, c.Endpoints()...).Put(t.Context(), "/registry/secrets/ns/s", "k8s\x00\n\x0c\n\x02v1\x12\x06Secret"); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/etcd/server/v3/embed"
+	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/etcdkit/etcdkit/commands"
@@ -35,6 +37,10 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, programs)
 }
+
+// patience is how long a command waits for an answer in a test that is not about
+// how long: the default is too short for a busy machine.
+const patience = "2m"
 
 // bounded ends a process that a test would wait for for ever.
 func bounded(t *testing.T) context.Context {
@@ -63,6 +69,7 @@ func installed(t *testing.T, dir string) string {
 // own one-member cluster at $ENDPOINT when it asks for one with a first line
 // "# cluster".
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -71,6 +78,7 @@ func TestScripts(t *testing.T) {
 			// Nobody's own configuration, journal or terminal.
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+			env.Setenv("ETCDCTL_COMMAND_TIMEOUT", patience)
 			// A real Kubernetes keyspace.
 			file, err := filepath.Abs("../snapshot/testdata/kubernetes.db")
 			env.Setenv("SNAPSHOT", file)
@@ -93,7 +101,9 @@ func cluster(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		members = n
 	}
-	c, err := embedded.Start(context.Background(), embedded.Options{Members: members})
+	c, err := embedded.Start(context.Background(), embedded.Options{Members: members, Configure: func(_ int, cfg *embed.Config) {
+		cfg.BcryptCost = uint(bcrypt.MinCost) // a login waits for no processor
+	}})
 	ts.Check(err)
 	ts.Defer(func() { _ = c.Close() })
 	ts.Setenv("ENDPOINTS", strings.Join(c.Endpoints(), ","))

@@ -87,6 +87,7 @@ func TestTheProxysPasswordIsUsedAndNeverShown(t *testing.T) {
 
 // Whoever takes an identity for a recipient, or for a file, does not see it again.
 func TestAnIdentityInThePlaceOfAFileIsNotShown(t *testing.T) {
+	t.Parallel()
 	const identity = "AGE-SECRET-KEY-1hunter2"
 	repo := t.TempDir() + "/"
 	for _, args := range [][]string{
@@ -101,6 +102,7 @@ func TestAnIdentityInThePlaceOfAFileIsNotShown(t *testing.T) {
 }
 
 func TestThePingsURLIsCalledAndNeverShown(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	var called string
 	status := http.StatusOK

@@ -13,6 +13,7 @@ import (
 // What --detect finds is named by object and kind, in every format, and never
 // shown; secretsScan looks for the marker in all that gets out.
 func TestSecretsScanDetectsCredentials(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	client := etcdtest.Client(t, c.Endpoints()...)
 	token := "glpat" + "-" + "MARKERaB3dE6gH9jK2mN"

@@ -38,6 +38,7 @@ func secretsScan(t *testing.T, args ...string) (code int, out, errs string) {
 }
 
 func TestSecretsScanJudges(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -105,6 +106,7 @@ func TestSecretsScanJudges(t *testing.T) {
 }
 
 func TestSecretsScanInJSON(t *testing.T) {
+	t.Parallel()
 	_, out, _ := secretsScan(t, kubeData+"mixed.db", "-w", "json")
 	var got secrets.Report
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
@@ -120,6 +122,7 @@ func TestSecretsScanInJSON(t *testing.T) {
 }
 
 func TestSecretsScanWritesMetrics(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secrets.prom")
 	secretsScan(t, kubeData+"mixed.db", "--metrics-file", path)
 	good, err := os.ReadFile(path)
@@ -207,6 +210,7 @@ func TestSecretsScanOfBackups(t *testing.T) {
 
 // No output in any format, of any source, may hold a part of a value.
 func TestSecretsScanShowsNoValue(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	client := etcdtest.Client(t, c.Endpoints()...)
 	for key, value := range map[string]string{
@@ -240,6 +244,7 @@ func TestSecretsScanShowsNoValue(t *testing.T) {
 // With its plugin's socket on this machine, KMS tells which key is the current
 // one, and its values open.
 func TestSecretsScanAsksTheKMSPlugin(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	client := etcdtest.Client(t, c.Endpoints()...)
 	data, err := os.ReadFile("../internal/kube/testdata/sealed.json")

@@ -33,6 +33,7 @@ func kubeadmNode(config string) fstest.MapFS {
 }
 
 func TestTheConfigurationOfThisNodeIsTaken(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		source, discover string
 		root             fstest.MapFS
@@ -66,6 +67,7 @@ func TestTheConfigurationOfThisNodeIsTaken(t *testing.T) {
 }
 
 func TestAFolderOfBackupsIsToldFromADataDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if isRepositoryDir(dir) {
 		t.Error("an empty folder was taken for a repository")

@@ -18,6 +18,7 @@ import (
 )
 
 func TestAnInterruptEndsAWaitForStandardInput(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	for name, args := range map[string][]string{
 		"for a value":       {"put", "a"},
@@ -64,6 +65,7 @@ func (s *session) watchFrom(script string) *exec.Cmd {
 }
 
 func TestHowSignalsEndAProcess(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	s.put("k", "v")
 	for name, tc := range map[string]struct {
@@ -104,6 +106,7 @@ func TestHowSignalsEndAProcess(t *testing.T) {
 // A signal that we ignored would be ignored by what we run, too: its pipelines
 // would complain of broken pipes.
 func TestCommandsThatAreRunHaveTheirPipes(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	for _, program := range []string{"etcdkit", "etcdctl"} {
 		dir := t.TempDir()

@@ -13,6 +13,7 @@ import (
 )
 
 func TestASaveAvoidsTheMemberThatIsBeingDefragmented(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{Members: 3})
 	status, err := etcdtest.Client(t, cluster.Endpoints()...).Status(t.Context(), cluster.Endpoints()[0])
 	if err != nil {

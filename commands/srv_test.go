@@ -16,6 +16,7 @@ import (
 
 // Endpoints are found by the SRV records of a domain, under either name.
 func TestSRVDiscovery(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{})
 	u, err := url.Parse(c.Endpoints()[0])
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 // Runs what people look at most on real terminals of several widths.
 func TestTablesFitRealTerminals(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{Members: 3})
 	endpoints := strings.Join(cluster.Endpoints(), ",")
 	repo, file := filepath.Join(t.TempDir(), "repo")+"/", filepath.Join(t.TempDir(), "b.db")
@@ -57,6 +58,7 @@ func TestTablesFitRealTerminals(t *testing.T) {
 }
 
 func TestUpstreamsTablesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
 	endpoint := etcdtest.Start(t, embedded.Options{}).Endpoints()[0]
 	narrow := onTerminal(t, 60, program(t, "etcdctl", endpoint, "member list -w table"))
 	piped, err := program(t, "etcdctl", endpoint, "member list -w table").Output()
@@ -66,6 +68,7 @@ func TestUpstreamsTablesStayAsTheyAre(t *testing.T) {
 }
 
 func TestAPasswordOnATerminalCanBeLeft(t *testing.T) {
+	t.Parallel()
 	endpoint := etcdtest.Start(t, embedded.Options{}).Endpoints()[0]
 	for name, tc := range map[string]struct {
 		program, keys string

@@ -20,6 +20,7 @@ import (
 
 // A JWT takes the place of user and password, under either name.
 func TestJWT(t *testing.T) {
+	t.Parallel()
 	tokenSpec := jwtKeys(t)
 	c := etcdtest.Start(t, embedded.Options{Configure: func(_ int, cfg *embed.Config) { cfg.AuthToken = tokenSpec }})
 	client := etcdtest.Client(t, c.Endpoints()...)

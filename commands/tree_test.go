@@ -14,6 +14,7 @@ import (
 // A command line that begins with a command's name builds that command alone:
 // nobody may see that.
 func TestACommandBuiltAloneIsTheOneOfTheWholeTree(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"etcdkit", "etcdctl"} {
 		for _, cmd := range Tree(name, &cli.Env{}).Commands() {
 			alone := programFor(name, &cli.Env{}, []string{cmd.Name()}).root
@@ -36,6 +37,7 @@ func TestACommandBuiltAloneIsTheOneOfTheWholeTree(t *testing.T) {
 // What etcdctl understands, etcdkit understands alike. Its help command is one
 // of cobra's own.
 func TestUpstreamsAbbreviationsKeepTheirMeaning(t *testing.T) {
+	t.Parallel()
 	ours := Tree("etcdkit", &cli.Env{})
 	var check func(theirs *cobra.Command)
 	check = func(theirs *cobra.Command) {

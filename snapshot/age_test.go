@@ -8,6 +8,7 @@ import (
 )
 
 func TestTheAgeOfBackups(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
 	for name, tc := range map[string]struct {
@@ -58,6 +59,7 @@ func TestTheAgeOfBackups(t *testing.T) {
 
 // A run that found nothing changed counts for its backup, if its clock is right.
 func TestTheRecordOfARunCountsByItsOwnClock(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
 	all := []*Backup{{Manifest: Manifest{Name: "b", CreatedAt: now.Add(-50 * time.Hour), Quorum: true}}}
 	for ago, want := range map[time.Duration]error{time.Hour: nil, 30 * time.Hour: ErrTooOld, -30 * time.Hour: ErrClock} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -79,9 +80,11 @@ func faults() []fault {
 // TestFaults prints its table with -v. The whole table takes two minutes, so
 // every run strikes only what the others are variations of.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	members := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
+	var mu sync.Mutex
 	var table strings.Builder
 	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FAULT\tOUTCOME\tBACKUPS LOST\tFALSE BACKUPS\tLEFT AFTER THE NEXT RUN\tCAUSE TOLD")
@@ -90,6 +93,7 @@ func TestFaults(t *testing.T) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, members, server)
 			before := w.save(t)
 			outcome, told := f.strike(t, w)
@@ -97,11 +101,15 @@ func TestFaults(t *testing.T) {
 			if want := map[bool]int{true: 2, false: 1}[f.saved]; a.found != want {
 				t.Errorf("%d backups after the fault, want %d", a.found, want)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%s\n", f.name, outcome, a.lost, a.fake, a.left, told)
 		})
 	}
-	_ = tw.Flush()
-	t.Log("\n" + table.String())
+	t.Cleanup(func() { // when all have ended
+		_ = tw.Flush()
+		t.Log("\n" + table.String())
+	})
 }
 
 // strike saves under the fault and checks how that ends.

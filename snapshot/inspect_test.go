@@ -53,6 +53,7 @@ func keysAt(t *testing.T, f *snapshot.File, prefix string, rev int64) []string {
 }
 
 func TestTheKeysInAFileAreThoseThatEtcdServed(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	etcdtest.Fill(t, c, "k/", 300, 50)
@@ -89,6 +90,7 @@ func TestTheKeysInAFileAreThoseThatEtcdServed(t *testing.T) {
 
 // etcd-io/etcd#13310, #14645: which prefixes and kinds use the space?
 func TestUsageAddsUpToTheWholeKeyspace(t *testing.T) {
+	t.Parallel()
 	u, err := inspect(t, savedAs(t, kubernetes(t))).Usage(t.Context(), snapshot.UsageOptions{Top: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +116,7 @@ func TestUsageAddsUpToTheWholeKeyspace(t *testing.T) {
 
 // etcd-io/etcd#20217: which member is best to recover from?
 func TestTheDirectoryWithTheNewestEntryIsTheBest(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Members: 3})
 	c := etcdtest.Client(t, servers.Endpoints()[0])
 	etcdtest.Fill(t, c, "k/", 100, 10)
@@ -154,6 +157,7 @@ func damage(t *testing.T, path string) {
 }
 
 func TestAFileThatARunningEtcdHoldsIsWaitedForAndNamed(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{})
 	dir := servers.Members[0].DataDir
 	if _, err := snapshot.OpenFile(t.Context(), dir, lockWait); !errors.Is(err, snapshot.ErrLocked) {
@@ -172,6 +176,7 @@ func TestAFileThatARunningEtcdHoldsIsWaitedForAndNamed(t *testing.T) {
 }
 
 func TestADataDirectoryTellsWhatItsDatabaseMisses(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{})
 	etcdtest.Fill(t, etcdtest.Client(t, servers.Endpoints()...), "k/", 500, 10)
 	servers.Members[0].Stop()
@@ -198,6 +203,7 @@ func TestADataDirectoryTellsWhatItsDatabaseMisses(t *testing.T) {
 }
 
 func TestAStatusOfEveryIntegrity(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	bare := good[:len(good)-32]
 	for name, tc := range map[string]struct {
@@ -233,6 +239,7 @@ func TestAStatusOfEveryIntegrity(t *testing.T) {
 }
 
 func TestDefragmentingADataDirectoryKeepsItsKeys(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{})
 	c := etcdtest.Client(t, servers.Endpoints()...)
 	etcdtest.Fill(t, c, "k/", 6000, 1000)

@@ -179,6 +179,7 @@ func (w *world) killAtManifest(ctx context.Context, p *os.Process) {
 // nothing false is there, and the next run leaves nothing behind. minio/minio-go#737,
 // minio/minio#21456: parts of interrupted uploads go too.
 func TestKilledRuns(t *testing.T) {
+	t.Parallel()
 	members := bigCluster(t)
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
@@ -188,6 +189,7 @@ func TestKilledRuns(t *testing.T) {
 		duringManifest, "between the two deletes of prune", "during failover",
 	} {
 		t.Run(at, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, members, server)
 			before := w.save(t)
 			endpoints := []string{direct}

@@ -8,6 +8,7 @@ import (
 // Two clusters with the same peer URLs and token have the same id, so the
 // revision tells: one that went back is another history.
 func TestLineageIsCarriedOnUntilTheRevisionGoesBack(t *testing.T) {
+	t.Parallel()
 	old := func(before, after int64, quorum bool) []*Backup {
 		return []*Backup{{Manifest: Manifest{
 			Schema: 1, Name: "old", ClusterID: "c", Lineage: "old", Quorum: quorum, CreatedAt: time.Unix(1, 0),
@@ -44,6 +45,7 @@ func TestLineageIsCarriedOnUntilTheRevisionGoesBack(t *testing.T) {
 // A save to a folder knows the revision of its file. That may be older than what
 // a faster run has stored meanwhile, and is no new history for that.
 func TestASlowSaveBesideAFastOneStaysInTheLineage(t *testing.T) {
+	t.Parallel()
 	fast := &Backup{Manifest: Manifest{
 		Schema: 1, Name: "fast", ClusterID: "c", Lineage: "l", Quorum: true, CreatedAt: time.Unix(2, 0), Revision: 20, RevisionBefore: 20, RevisionAfter: 22,
 	}}
@@ -57,6 +59,7 @@ func TestASlowSaveBesideAFastOneStaysInTheLineage(t *testing.T) {
 }
 
 func TestASaveTellsOfAWrongClock(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1000, 0)
 	for ahead, want := range map[time.Duration]int{-time.Hour: 0, time.Minute: 0, time.Hour: 1} {
 		s := &Saved{}
@@ -68,6 +71,7 @@ func TestASaveTellsOfAWrongClock(t *testing.T) {
 }
 
 func TestALineageThatBeginsFollowsFromWhatIsThere(t *testing.T) {
+	t.Parallel()
 	begin := func(cluster string, names ...string) string {
 		var all []*Backup
 		for _, name := range names {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWhichMemberIsTaken(t *testing.T) {
+	t.Parallel()
 	// Each word is a member: its traits, then its revision. l leads, d is being
 	// defragmented, x has no quorum, n is a learner.
 	for name, tc := range map[string]struct{ members, want string }{
@@ -66,6 +67,7 @@ func (d *deaf) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) (*clie
 // A member that does not answer while it is being defragmented has not lost its
 // quorum: it is asked again before its snapshot is marked so.
 func TestAMemberBeingDefragmentedIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		busy, learner bool
 		silent        int

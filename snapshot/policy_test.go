@@ -44,6 +44,7 @@ func number(t *testing.T, s string) int64 {
 }
 
 func TestPolicy(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 15, 12, 30, 0, 0, time.UTC) // a Sunday
 	const days = "2400h 1200h 720h 480h 240h 170h 120h 72h 49h 48h 25h 24h 2h 1h"
 	for name, tc := range map[string]struct {
@@ -92,6 +93,7 @@ func TestPolicy(t *testing.T) {
 }
 
 func TestAPolicyWithoutARuleIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]snapshot.Policy{"empty": {}, "grouping alone": {ByMember: true}, "negative": {Last: -1}} {
 		if p.Validate() == nil {
 			t.Errorf("%s: accepted", name)
@@ -100,6 +102,7 @@ func TestAPolicyWithoutARuleIsRefused(t *testing.T) {
 }
 
 func TestLatest(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	lineage := func(all []*snapshot.Backup, names ...string) []*snapshot.Backup {
 		for i, name := range names {

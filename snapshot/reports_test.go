@@ -26,6 +26,7 @@ import (
 
 // etcd-io/etcd#10298: a stalled save ends, and leaves no file.
 func TestAStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 200)
 	proxy := faultproxy.NewTCP(t, c.Endpoints()[0])
 	proxy.Set(faultproxy.Faults{ToClient: faultproxy.Flow{StallAfter: 20 << 10}})
@@ -42,6 +43,7 @@ func TestAStalledSaveToAFileEndsAndLeavesNothing(t *testing.T) {
 // siderolabs/talos#14212: a stream of which nothing ever comes ends, with
 // how many bytes came, and the next member is tried.
 func TestAStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 200)
 	done := make(chan struct{})
 	defer close(done)
@@ -66,6 +68,7 @@ func TestAStreamThatNeverSendsIsGivenUpForTheNextMember(t *testing.T) {
 
 // etcd-io/etcd#16242: nothing is renamed over what is no regular file.
 func TestADeviceIsNeverReplaced(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 1)
 	target := filepath.Join(t.TempDir(), "device")
 	if err := os.Symlink(os.DevNull, target); err != nil {
@@ -82,6 +85,7 @@ func TestADeviceIsNeverReplaced(t *testing.T) {
 // rancher/rancher#30662: nothing is staged unless told, and what was
 // staged is gone.
 func TestStagingLeavesNoFile(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 10)
 	stage := t.TempDir()
 	for name, opts := range map[string]snapshot.SaveOptions{
@@ -162,6 +166,7 @@ func TestAMissingRightToDeleteIsNamed(t *testing.T) {
 
 // A member without quorum still serves snapshots, old ones perhaps.
 func TestWithoutQuorumTheBackupIsMarkedAndNeverGood(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, embedded.Options{Members: 3})
 	write(t, c.Endpoints()[0], 5)
 	repo := store.NewFolder(t.TempDir())
@@ -217,6 +222,7 @@ func TestLocksKeepBackupsFromPruning(t *testing.T) {
 }
 
 func TestUnchangedClustersLeaveARecordThatAgeCounts(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	repo := store.NewFolder(t.TempDir())
 	now := time.Now()

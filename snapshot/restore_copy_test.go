@@ -30,6 +30,7 @@ func fileSource(t testing.TB, b []byte) snapshot.RestoreSource {
 }
 
 func TestTheHashesOfASnapshotAreTold(t *testing.T) {
+	t.Parallel()
 	b := kubernetes(t)
 	for _, piece := range []int{1, 31, 32, 33, 5000, len(b)} {
 		src := sourceOf(b)
@@ -55,6 +56,7 @@ func (p pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b)
 // However the bytes come, the database is the same, and etcd's: without a
 // SHA-256 at its end and without a list of free pages.
 func TestAFileAStreamAndAPipeAreRestoredAlike(t *testing.T) {
+	t.Parallel()
 	b := kubernetes(t)
 	pipe, to, err := os.Pipe()
 	if err != nil {
@@ -104,6 +106,7 @@ func checked(t testing.TB, b []byte) *mvccdb.Report {
 
 // What is checked and what is copied are read apart: they must be the same.
 func TestAFileThatChangesWhileItIsReadIsNotRestored(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "d")
 	src, opts := fileSource(t, kubernetes(t)), single(dir)
 	opts.Progress = func(int64, int64) {

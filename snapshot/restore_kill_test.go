@@ -59,6 +59,7 @@ func runRestoreVictim() {
 // Wherever a restore is killed, there is either a whole member or none, and
 // the next run gets there.
 func TestARestoreThatIsKilledLeavesAllOrNothing(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		point   string
 		wal     bool // outside of the data directory
@@ -116,6 +117,7 @@ func killedRestore(t *testing.T, point string, opts snapshot.RestoreOptions) {
 
 // What is in place after a kill is a member that etcd serves.
 func TestAMemberInPlaceIsWholeThoughTheRestoreWasKilled(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{})
 	opts := memberOf(servers, 0)
 	killedRestore(t, "1 moved into place", opts)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestWhatCannotBeRestoredLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	for name, tc := range map[string]struct {
 		bytes  func() []byte

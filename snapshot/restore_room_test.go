@@ -10,6 +10,7 @@ import (
 )
 
 func TestARestoreThatCannotFitIsRefusedAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m1.etcd")
 	src := sourceOf(kubernetes(t))
 	src.Size = 1 << 60

@@ -11,6 +11,7 @@ import (
 )
 
 func TestAnEmptyTargetOfEveryKindIsAccepted(t *testing.T) {
+	t.Parallel()
 	b := kubernetes(t)
 	for name, prepare := range map[string]func(dir string) error{
 		"that does not exist":                             func(string) error { return nil },
@@ -40,6 +41,7 @@ func TestAnEmptyTargetOfEveryKindIsAccepted(t *testing.T) {
 
 // etcd-io/etcd#11618: a directory that is not empty must stay as it is.
 func TestATargetWithSomethingInItIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, file := range map[string]string{"a member": "member/snap/db", "a stranger's file": "notes.txt"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -60,6 +62,7 @@ func TestATargetWithSomethingInItIsRefused(t *testing.T) {
 
 // The log may be anywhere, however the two directories are written.
 func TestTheLogGoesWhereItIsWanted(t *testing.T) {
+	t.Parallel()
 	b := kubernetes(t)
 	for name, tc := range map[string]struct {
 		wal     string // DIR is the data directory
@@ -103,6 +106,7 @@ func TestTheLogGoesWhereItIsWanted(t *testing.T) {
 }
 
 func TestAMemberCanBeMovedAside(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := restoreTo(t, kubernetes(t), single(dir))
 	opts := single(dir)
@@ -117,6 +121,7 @@ func TestAMemberCanBeMovedAside(t *testing.T) {
 }
 
 func TestAWriteAheadLogOfItsOwnPlace(t *testing.T) {
+	t.Parallel()
 	dir, wal := filepath.Join(t.TempDir(), "d"), filepath.Join(t.TempDir(), "wal")
 	opts := single(dir)
 	opts.WALDir = wal

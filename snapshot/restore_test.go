@@ -88,6 +88,7 @@ func everything(t *testing.T, c *clientv3.Client) map[string]string {
 }
 
 func TestARestoredMemberServesTheSameKeys(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	etcdtest.Fill(t, c, "k/", 300, 3000)
@@ -126,6 +127,7 @@ func TestARestoredMemberServesTheSameKeys(t *testing.T) {
 
 // etcd-io/etcd#7192: a key with a lease made a restore panic.
 func TestLeasesSurviveARestore(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	lease, err := c.Grant(t.Context(), 3600)
@@ -143,6 +145,7 @@ func TestLeasesSurviveARestore(t *testing.T) {
 // etcd-io/etcd#16028, kubernetes/kubernetes#118501: after a restore the
 // revision goes backwards, and watch caches stay stale.
 func TestAKubernetesKeyspaceMovesOnAndOldWatchesAreRefused(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{})
 	r := restoreTo(t, kubernetes(t), memberOf(servers, 0))
 	if r.Kubernetes != "/registry" || r.BumpedBy != snapshot.KubernetesBump || r.Revision != 294+snapshot.KubernetesBump {
@@ -161,6 +164,7 @@ func TestAKubernetesKeyspaceMovesOnAndOldWatchesAreRefused(t *testing.T) {
 }
 
 func TestAnotherKeyspaceKeepsItsRevision(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	etcdtest.Fill(t, c, "k/", 10, 10)
@@ -170,6 +174,7 @@ func TestAnotherKeyspaceKeepsItsRevision(t *testing.T) {
 }
 
 func TestMembersRestoredApartAgreeAndAForgottenOneIsRefused(t *testing.T) {
+	t.Parallel()
 	b := kubernetes(t)
 	servers := etcdtest.NewServers(t, etcdtest.ServerOptions{Members: 3})
 	later := time.Now().Add(7 * time.Minute)
@@ -219,6 +224,7 @@ func TestMembersRestoredApartAgreeAndAForgottenOneIsRefused(t *testing.T) {
 
 // kubernetes/kubernetes#86812: lease keys of dead API servers survive.
 func TestKeysOfAPIServersAreReportedAndStay(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, embedded.Options{})
 	c := etcdtest.Client(t, cluster.Endpoints()...)
 	for key, value := range map[string]string{"/registry/masterleases/10.0.0.1": "k8s\x00", "/registry/masterleases/10.0.0.2": "k8s\x00", "/registry/pods/a/b": "k8s\x00"} {

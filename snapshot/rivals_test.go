@@ -33,6 +33,7 @@ func (s *interrupted) Put(ctx context.Context, key string, src io.Reader, opts s
 // A prune that comes between the data and the manifest of a running save takes
 // the data for no leftover.
 func TestAPruneSparesARunningSave(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 5)
 	repo, runs := store.NewFolder(t.TempDir()), snapshot.Runs{Dir: t.TempDir()}
 	prune := func() {
@@ -105,6 +106,7 @@ func (c *chosen) ActiveConnection() *grpc.ClientConn {
 // The database is larger than all that the network between holds, so a member
 // killed at the first bytes cannot have sent the last ones.
 func TestAMemberKilledInTheMiddleIsReplacedByTheNext(t *testing.T) {
+	t.Parallel()
 	servers := etcdtest.StartServers(t, etcdtest.ServerOptions{Members: 3})
 	etcdtest.Fill(t, etcdtest.Client(t, servers.Endpoints()...), "/key/", 5000, 12_000)
 	var used []string // the members whose streams were opened, in order

@@ -14,6 +14,7 @@ import (
 // rancher/rancher#30662: free space is looked at first. Etcd is not asked
 // for a snapshot that nobody can take.
 func TestAStageWithoutRoomIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
 	c := &candidate{endpoint: "m", status: &clientv3.StatusResponse{Header: &pb.ResponseHeader{}, DbSize: 1 << 60}}
 	opts, err := SaveOptions{Stage: t.TempDir()}.plan()
 	if err != nil {
@@ -26,6 +27,7 @@ func TestAStageWithoutRoomIsRefusedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestWhatAVerificationWrites(t *testing.T) {
+	t.Parallel()
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)

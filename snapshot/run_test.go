@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheFilesOfRuns(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		content string
 		old     bool

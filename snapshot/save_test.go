@@ -136,6 +136,7 @@ func TestSavedBackupsComeBackFromEveryKindOfTarget(t *testing.T) {
 }
 
 func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	saved, err := snapshot.SaveFile(t.Context(), source(c.Endpoints()...), file, snapshot.SaveOptions{})
@@ -154,6 +155,7 @@ func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
 
 // etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
 func TestTheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 5)
 	repo := store.NewFolder(t.TempDir())
 	saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{Host: "node-1", ToolVersion: "test"})
@@ -204,6 +206,7 @@ func TestTheObjectTellsWhereItIsFrom(t *testing.T) {
 
 // etcd-io/etcd#11695: several endpoints, and a dead one among them.
 func TestSeveralEndpointsAreAccepted(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 3, 3)
 	repo := store.NewFolder(t.TempDir())
 	endpoints := append([]string{"http://127.0.0.1:1"}, c.Endpoints()...)
@@ -227,6 +230,7 @@ func TestSeveralEndpointsAreAccepted(t *testing.T) {
 
 // gardener/etcd-backup-restore#749: a snapshot without its hash is no snapshot.
 func TestDamageIsFoundWhileReading(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	var b bytes.Buffer
 	if _, err := snapshot.SaveTo(t.Context(), source(c.Endpoints()...), &b, snapshot.SaveOptions{}); err != nil {
@@ -256,6 +260,7 @@ func TestDamageIsFoundWhileReading(t *testing.T) {
 }
 
 func TestAnEncryptedBackupNeedsItsIdentity(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	right, _ := age.GenerateX25519Identity()
 	wrong, _ := age.GenerateX25519Identity()
@@ -272,6 +277,7 @@ func TestAnEncryptedBackupNeedsItsIdentity(t *testing.T) {
 }
 
 func TestTwoSavesAtTheSameMomentBothSucceed(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	repo := store.NewFolder(t.TempDir())
 	errs := make(chan error)

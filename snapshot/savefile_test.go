@@ -52,6 +52,7 @@ func (f *cutShort) Put(ctx context.Context, key string, src io.Reader, opts stor
 // Wherever a save over an older file ends, the file and the manifest beside it
 // belong together.
 func TestAFileNeverStandsBesideTheManifestOfAnother(t *testing.T) {
+	t.Parallel()
 	const name, temp = "x.db", ".x.db.00112233.part"
 	for steps, want := range []string{"old, with its manifest", "old", "new", "new, with its manifest"} {
 		dir := t.TempDir()
@@ -88,6 +89,7 @@ func TestAFileNeverStandsBesideTheManifestOfAnother(t *testing.T) {
 }
 
 func TestWhatAKilledSaveLeftOfAFileGoesWithTheNext(t *testing.T) {
+	t.Parallel()
 	const dead, alive, unknown = "00112233", "44556677", "8899aabb"
 	now := time.Now()
 	for name, tc := range map[string]struct {

@@ -89,6 +89,7 @@ func (s *bentStore) Put(ctx context.Context, key string, src io.Reader, opts sto
 }
 
 func TestTheUploadFromAStageMayTakeLongerThanTheStream(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	repo := &bentStore{Folder: store.NewFolder(t.TempDir())}
 	opts := snapshot.SaveOptions{Stage: t.TempDir(), MaxDuration: time.Minute}
@@ -101,6 +102,7 @@ func TestTheUploadFromAStageMayTakeLongerThanTheStream(t *testing.T) {
 }
 
 func TestAStreamThatTakesTooLongIsEnded(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	done := make(chan struct{})
 	slow := tamper(t, c.Endpoints()[0], func(all [][]byte) [][]byte { <-done; return all })
@@ -112,6 +114,7 @@ func TestAStreamThatTakesTooLongIsEnded(t *testing.T) {
 }
 
 func TestPruneAsksForTheLocksOfDataAndManifest(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	folder := store.NewFolder(t.TempDir())
 	for range 2 {
@@ -132,6 +135,7 @@ func TestPruneAsksForTheLocksOfDataAndManifest(t *testing.T) {
 }
 
 func TestARestoreTellsASourceThatWasCutFromOneThatEnded(t *testing.T) {
+	t.Parallel()
 	var packed bytes.Buffer
 	w, err := zstd.NewWriter(&packed)
 	if err != nil {
@@ -155,6 +159,7 @@ func TestARestoreTellsASourceThatWasCutFromOneThatEnded(t *testing.T) {
 }
 
 func TestOneUnreadableObjectDoesNotStandInTheWayOfTheOthers(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	folder := store.NewFolder(t.TempDir())
 	if _, err := snapshot.Save(t.Context(), source(c.Endpoints()...), folder, snapshot.SaveOptions{}); err != nil {
@@ -192,6 +197,7 @@ func TestOneUnreadableObjectDoesNotStandInTheWayOfTheOthers(t *testing.T) {
 
 // Who restores the latest learns of younger ones that are not it.
 func TestLatestTellsWhatItPassesOver(t *testing.T) {
+	t.Parallel()
 	for why, spoil := range map[string]func(*testing.T, *store.Folder, *snapshot.Backup){
 		"its data object is missing": func(t *testing.T, repo *store.Folder, b *snapshot.Backup) {
 			if err := os.Remove(data(repo, b)); err != nil {
@@ -240,6 +246,7 @@ func TestLatestTellsWhatItPassesOver(t *testing.T) {
 }
 
 func TestAManifestThatNamesAnothersDataIsAProblem(t *testing.T) {
+	t.Parallel()
 	repo, b := saved(t, snapshot.SaveOptions{})
 	edit(t, repo.Path(b.ClusterID+"/"+b.Name+".json"), func(raw []byte) []byte {
 		return bytes.ReplaceAll(raw, []byte(b.Data), []byte("another.db"))
@@ -250,6 +257,7 @@ func TestAManifestThatNamesAnothersDataIsAProblem(t *testing.T) {
 }
 
 func TestADamagedSnapshotDoesNotReplaceTheOldFile(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 3)
 	file := filepath.Join(t.TempDir(), "b.db")
 	if _, err := snapshot.SaveFile(t.Context(), source(c.Endpoints()...), file, snapshot.SaveOptions{}); err != nil {

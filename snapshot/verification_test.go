@@ -25,6 +25,7 @@ func records(t *testing.T, drawing string) []*Verification {
 }
 
 func TestTheVerificationThatCounts(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ records, want string }{
 		"none":                                     {"", ""},
 		"one":                                      {"ok:decoded", "ok:decoded"},
@@ -60,6 +61,7 @@ func TestTheVerificationThatCounts(t *testing.T) {
 }
 
 func TestAtTheSameMomentDamageCounts(t *testing.T) {
+	t.Parallel()
 	all := records(t, "bad:stored ok:restored")
 	all[1].At = all[0].At
 	if v := standing(all); v.Result != ResultBad {

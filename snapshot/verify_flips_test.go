@@ -28,6 +28,7 @@ func verifyBytes(t *testing.T, b []byte, level snapshot.Level) *snapshot.Verific
 
 // internal/mvccdb has the table of flips that the SHA-256 does not give away.
 func TestVerifyCatchesEveryBitFlip(t *testing.T) {
+	t.Parallel()
 	const flips = 1000
 	good := kubernetes(t)
 	r := rand.New(rand.NewPCG(3, 3))
@@ -49,6 +50,7 @@ func TestVerifyCatchesEveryBitFlip(t *testing.T) {
 // etcd-io/etcd#21283: a verification goes through hash, structure, every
 // revision, and a restore that is booted.
 func TestVerifyHashesDecodesAndRestores(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	seal := func(b []byte) []byte {
 		sum := sha256.Sum256(b[:len(b)-sha256.Size])

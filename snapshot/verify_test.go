@@ -40,6 +40,7 @@ func data(repo *store.Folder, b *snapshot.Backup) string {
 }
 
 func TestVerifyReachesTheLevelAskedFor(t *testing.T) {
+	t.Parallel()
 	identity, _ := age.GenerateX25519Identity()
 	other, _ := age.GenerateX25519Identity()
 	encrypted := snapshot.Codec{Compression: "zstd", Recipients: []age.Recipient{identity.Recipient()}}
@@ -77,6 +78,7 @@ func TestVerifyReachesTheLevelAskedFor(t *testing.T) {
 }
 
 func TestVerifyFindsDamage(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, file string){
 		"a bit flipped": func(t *testing.T, file string) {
 			edit(t, file, func(raw []byte) []byte { raw[len(raw)/2] ^= 1; return raw })
@@ -116,6 +118,7 @@ func edit(t *testing.T, file string, fn func([]byte) []byte) {
 }
 
 func TestVerifyAFile(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 1, 5)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "b.db")
@@ -162,6 +165,7 @@ func TestVerifyAFile(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		key     string
 		old     bool

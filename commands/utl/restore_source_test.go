@@ -17,6 +17,7 @@ var errSignal = errors.New("a signal")
 
 // A pipe that nobody writes into, or no longer, does not outlive a signal.
 func TestAPipeEndsWithTheContext(t *testing.T) {
+	t.Parallel()
 	for name, written := range map[string]string{"nobody writes": "", "the writer is stuck": "a beginning"} {
 		t.Run(name, func(t *testing.T) {
 			fifo := filepath.Join(t.TempDir(), "fifo")
@@ -65,6 +66,7 @@ func TestAPipeEndsWithTheContext(t *testing.T) {
 
 // Under upstream's name the file is opened late, and a pipe ends no later.
 func TestAPipeOfEtcdutlEndsWithTheContext(t *testing.T) {
+	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

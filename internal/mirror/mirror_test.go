@@ -104,6 +104,7 @@ func del(t *testing.T, c *clientv3.Client, key string) {
 
 // etcd-io/etcd#13271, #9359
 func TestAMirrorGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	etcdtest.Fill(t, p.from, "a/", 300, 10)
 	put(t, p.from, "other", "x")
@@ -141,6 +142,7 @@ func TestAMirrorGoesOnWhereItStopped(t *testing.T) {
 }
 
 func TestExtraKeysStayUnlessTheyMayGo(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	put(t, p.to, "b/extra", "mine")
 	put(t, p.from, "a/1", "1")
@@ -165,6 +167,7 @@ func TestExtraKeysStayUnlessTheyMayGo(t *testing.T) {
 }
 
 func TestACheckpointThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	put(t, p.from, "a/1", "1")
 	p.during(func() {})
@@ -208,6 +211,7 @@ func TestACheckpointThatDoesNotFitIsRefused(t *testing.T) {
 
 // etcd-io/etcd#9569
 func TestAMirrorReconnectsOrEnds(t *testing.T) {
+	t.Parallel()
 	from := etcdtest.Start(t, embedded.Options{Members: 1})
 	to := etcdtest.Start(t, embedded.Options{Members: 1})
 	p := &pair{t: t, from: etcdtest.Client(t, from.Endpoints()...), to: etcdtest.Client(t, to.Endpoints()...), change: func(m *mirror.Mirror) {

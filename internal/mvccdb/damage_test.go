@@ -55,6 +55,7 @@ func found(t testing.TB, b []byte) bool {
 }
 
 func TestATruncatedFileIsDamagedAtAnyLength(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	for size := 0; size < len(good)-sha256.Size; size += 1531 {
 		for _, n := range []int{size, size / 512 * 512, size/512*512 + sha256.Size} {
@@ -69,6 +70,7 @@ func TestATruncatedFileIsDamagedAtAnyLength(t *testing.T) {
 }
 
 func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	for name, tc := range map[string]struct {
 		bytes []byte
@@ -119,6 +121,7 @@ func patch(b []byte, at int, with ...byte) []byte {
 }
 
 func TestDamageIsNamedWithItsPlace(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	root := int(binary.LittleEndian.Uint64(good[16+16:]))
 	leaf, branch := pagesOf(good)
@@ -192,6 +195,7 @@ func bucketName(b []byte, name string) int {
 }
 
 func TestABoltDatabaseThatIsNotEtcds(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := bolt.Open(path, 0o600, nil)
 	if err != nil {

@@ -114,6 +114,7 @@ func check(t *testing.T, path string) *mvccdb.Report {
 }
 
 func TestHashesAndCountsAreEtcdsOwn(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		transactions, maxValue int
 		compact                []int64
@@ -235,6 +236,7 @@ func etcdHash(h mvccdb.HashKV) mvcc.KeyValueHash {
 // The strictness of the page checks rests on how bbolt lays out and cleans
 // pages, so it is tried on trees that were changed in every way.
 func TestGoodDatabasesOfEveryShapeAreGood(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		path := filepath.Join(t.TempDir(), "db")
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -16,6 +16,7 @@ const flips = 1000
 const recordFlips = 150
 
 func TestEveryBitFlipInASnapshotIsFound(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	for range flips {
@@ -31,6 +32,7 @@ func TestEveryBitFlipInASnapshotIsFound(t *testing.T) {
 // With a SHA-256 made over the damage only the structure can tell. What is in
 // values and in unused pages cannot be found then, by nobody.
 func TestEveryBitFlipInTheStructureIsFoundWithoutTheHash(t *testing.T) {
+	t.Parallel()
 	good := kubernetes(t)
 	structure := structureOf(t, good)
 	r := rand.New(rand.NewPCG(2, 2))

@@ -16,6 +16,7 @@ import (
 // With the list, bbolt takes the free pages that it would find by itself, and
 // a database without any grows. Either way the list is gone afterwards.
 func TestAFreelistSparesBoltTheWalk(t *testing.T) {
+	t.Parallel()
 	b := kubernetes(t)
 	b = b[:len(b)-sha256.Size]
 	for name, use := range map[string]func([]mvccdb.Run) []mvccdb.Run{

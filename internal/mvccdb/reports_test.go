@@ -12,6 +12,7 @@ import (
 
 // etcd-io/etcd#8815, #11157: status changed the file that it read.
 func TestReadingLeavesTheFileAsItWas(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "backup.db")
 	if err := os.WriteFile(path, kubernetes(t), 0o400); err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestReadingLeavesTheFileAsItWas(t *testing.T) {
 
 // etcd-io/etcd#19253: the number of keys counted rows of every bucket.
 func TestLiveKeysRevisionsAndInternalRecordsAreApart(t *testing.T) {
+	t.Parallel()
 	r, err := checkBytes(t, kubernetes(t))
 	if err != nil || r.LiveKeys != 229 || r.Revisions != 293 || r.Tombstones != 10 {
 		t.Fatalf("%d keys in %d revisions, %d of them deletions, %v; want 229, 293 and 10", r.LiveKeys, r.Revisions, r.Tombstones, err)

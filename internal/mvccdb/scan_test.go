@@ -13,6 +13,7 @@ import (
 // Batches share memory: after an error, the next one must not show what is
 // left of the one before.
 func TestABatchAfterAnErrorIsItsOwn(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	if err := gendb.Write(t.Context(), path, gendb.Options{Keys: 6000, ValueBytes: 1000}); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/certs"
@@ -21,11 +22,19 @@ import (
 // wait bounds everything that a healthy machine does within seconds.
 const wait = 90 * time.Second
 
-// Start starts an embedded cluster that ends with the test.
+// Start starts an embedded cluster that ends with the test. Its passwords are
+// cheap to check: a login waits for no processor.
 func Start(t testing.TB, opts embedded.Options) *embedded.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
+	configure := opts.Configure
+	opts.Configure = func(i int, cfg *embed.Config) {
+		cfg.BcryptCost = uint(bcrypt.MinCost)
+		if configure != nil {
+			configure(i, cfg)
+		}
+	}
 	cluster, err := embedded.Start(ctx, opts)
 	if err != nil {
 		t.Fatal(err)

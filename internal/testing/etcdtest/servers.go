@@ -9,9 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/certs"
@@ -220,7 +223,7 @@ func (s *Servers) argsOf(t testing.TB, m *Server) []string {
 		"--listen-client-urls", m.Endpoint, "--advertise-client-urls", m.Endpoint,
 		"--listen-peer-urls", m.PeerURL, "--initial-advertise-peer-urls", m.PeerURL,
 		"--initial-cluster", s.InitialCluster(), "--initial-cluster-token", filepath.Dir(m.DataDir),
-		"--log-level", "warn",
+		"--log-level", "warn", "--bcrypt-cost", strconv.Itoa(bcrypt.MinCost),
 	}
 	if !s.opts.Fsync {
 		args = append(args, "--unsafe-no-fsync")

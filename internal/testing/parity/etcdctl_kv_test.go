@@ -135,8 +135,9 @@ func TestEtcdctlLeasesAndHistory(t *testing.T) {
 		parity.Lines("etcdctl put leased x --lease={lease}", "etcdctl get leased -w json", "etcdctl get leased -w fields", "etcdctl put leased z --ignore-lease", "etcdctl put leased --ignore-value --lease={lease}"),
 		inFormats("etcdctl lease timetolive {lease} --keys", "etcdctl lease timetolive {lease}", "etcdctl lease list", "etcdctl lease keep-alive {lease} --once", "etcdctl lease timetolive 1234abcd", "etcdctl lease keep-alive 1234abcd --once"),
 		inFormats("etcdctl lease revoke 1234abcd", "etcdctl lease grant 600"),
-		parity.Lines("etcdctl lease grant", "etcdctl lease grant x", "etcdctl lease grant 0", "etcdctl lease grant -- -5", "etcdctl lease grant 1 2", "etcdctl lease grant 99999999999", "etcdctl lease revoke", "etcdctl lease revoke 0x12", "etcdctl lease revoke zz",
-			"etcdctl lease timetolive", "etcdctl lease timetolive zz", "etcdctl lease keep-alive", "etcdctl lease keep-alive zz", "etcdctl lease keep-alive 1234abcd", "etcdctl lease list x", "etcdctl lease revoke {lease}", "etcdctl lease timetolive {lease}", "etcdctl get leased"),
+		// What is granted for nothing ends within seconds, so no list comes after it.
+		parity.Lines("etcdctl lease list x", "etcdctl lease grant", "etcdctl lease grant x", "etcdctl lease grant 0", "etcdctl lease grant -- -5", "etcdctl lease grant 1 2", "etcdctl lease grant 99999999999", "etcdctl lease revoke", "etcdctl lease revoke 0x12", "etcdctl lease revoke zz",
+			"etcdctl lease timetolive", "etcdctl lease timetolive zz", "etcdctl lease keep-alive", "etcdctl lease keep-alive zz", "etcdctl lease keep-alive 1234abcd", "etcdctl lease revoke {lease}", "etcdctl lease timetolive {lease}", "etcdctl get leased"),
 		parity.Lines("etcdctl compaction 3", "etcdctl compaction 3", "etcdctl compaction 2", "etcdctl compaction 99999", "etcdctl compaction x", "etcdctl compaction", "etcdctl compaction 1 2", "etcdctl compaction -- -1", "etcdctl compaction 4 --physical -w json",
 			"etcdctl get a --rev=2", "etcdctl watch a --rev=1", "etcdctl watch a --rev=1 -w json", "etcdctl compact 5"),
 		watches(),
@@ -172,7 +173,7 @@ func watches() []parity.Line {
 	return append(append(lines, watchOnly, byVariable, bothGiven, endAlone, typed,
 		stdin("etcdctl watch -i", "nonsense\nwatch\nwatch a b c\nwatch --no-such w\nprogress\n\n"), stdin("etcdctl watch -i", "watch w --rev=x\n"), stdin("etcdctl watch -i", "watch -h\n"), stdin("etcdctl watch -i", "watch \"unclosed\n"),
 		stdin("etcdctl watch -i", "")),
-		parity.Lines("etcdctl watch", "etcdctl watch --", "etcdctl watch w --", "etcdctl watch w x --prefix", "etcdctl watch w --rev=5 -- sh -c 'echo $ETCD_WATCH_EVENT_TYPE $ETCD_WATCH_KEY $ETCD_WATCH_VALUE $ETCD_WATCH_REVISION; exit 3'",
+		parity.Lines("etcdctl watch", "etcdctl watch --", "etcdctl watch w --", "etcdctl watch w x --prefix", "etcdctl watch w2 --rev=5 -- sh -c 'echo $ETCD_WATCH_EVENT_TYPE $ETCD_WATCH_KEY $ETCD_WATCH_VALUE $ETCD_WATCH_REVISION; exit 3'",
 			"etcdctl watch w1 --rev=5 -- /no/such/program", "etcdctl watch w1 --rev=5 -- sh -c 'exit 3'", "etcdctl watch w1 wz --rev=5 -- false", "etcdctl watch -- echo a", "etcdctl watch --prefix w --rev=5 -- false", "etcdctl watch foo bar baz --rev=5 -- false")...)
 }
 
@@ -188,17 +189,24 @@ func locks() []parity.Line {
 
 func TestEtcdctlMirrors(t *testing.T) {
 	t.Parallel()
-	const soon = 8 * time.Second
+	// One that works runs on, until a watch of the copies has seen the last.
+	mirror := func(line, watched, last string) parity.Line {
+		l := parity.L(line)
+		l.Meanwhile = []parity.Line{until("etcdctl watch --prefix --rev=1 "+watched, last)}
+		return l
+	}
+	// One that cannot work runs on, too, and says nothing that could be waited for.
+	onAndOn := func(line string) parity.Line {
+		return parity.L(line).With(func(l *parity.Line) { l.Bound = 3 * time.Second })
+	}
 	lines := concat(
 		parity.Lines("etcdctl put a/1 x", "etcdctl put a/2 y", "etcdctl put b/1 z"),
-		[]parity.Line{parity.L("etcdctl make-mirror --prefix a/ --dest-prefix copy/ {ep1}"), parity.L("etcdctl make-mirror --prefix b/ --dest-prefix copyb/ --max-txn-ops=1 {ep1} --rev=2")},
-		parity.Lines("etcdctl get copy --prefix", "etcdctl make-mirror", "etcdctl make-mirror a b", "etcdctl make-mirror --no-dest-prefix --dest-prefix x {ep1}", "etcdctl make-mirror --no-dest-prefix --prefix nothing {ep1} --rev=x",
-			"etcdctl make-mirror {dead} --dial-timeout=300ms --dest-user=u", "etcdctl make-mirror --dest-user=u:p {ep1}"),
+		[]parity.Line{
+			mirror("etcdctl make-mirror --prefix a/ --dest-prefix copy/ {ep1}", "copy/", "y\n"),
+			mirror("etcdctl make-mirror --prefix b/ --dest-prefix copyb/ --max-txn-ops=1 {ep1} --rev=2", "copyb/", "z\n"),
+		},
+		parity.Lines("etcdctl get copy --prefix", "etcdctl make-mirror", "etcdctl make-mirror a b", "etcdctl make-mirror --no-dest-prefix --dest-prefix x {ep1}", "etcdctl make-mirror --no-dest-prefix --prefix nothing {ep1} --rev=x"),
+		[]parity.Line{onAndOn("etcdctl make-mirror {dead} --dial-timeout=300ms --dest-user=u"), onAndOn("etcdctl make-mirror --prefix nothing --dest-user=u:p {ep1}")},
 	)
-	for i := range lines {
-		if lines[i].Args[1] == "make-mirror" {
-			lines[i].Bound = soon // one that works runs on
-		}
-	}
 	parity.Scenario{Members: 1, Lines: lines}.Run(t, programs(t), wanted())
 }

@@ -17,7 +17,7 @@ func shapes() map[string][]string {
 			"etcdctl compaction {revision} [--physical] [{format}]",
 		},
 		"leases": {
-			"etcdctl lease grant <100|0|-1|x|500> [{format}]", "etcdctl lease list [{format}]", "etcdctl lease revoke {lease} [{format}]", "etcdctl lease timetolive {lease} [--keys] [{format}]",
+			"etcdctl lease grant <1000|2000|3000|x|5000> [{format}]", "etcdctl lease list [{format}]", "etcdctl lease revoke {lease} [{format}]", "etcdctl lease timetolive {lease} [--keys] [{format}]",
 			"etcdctl lease keep-alive {lease} --once [{format}]", "etcdctl lease [{word}]", "etcdctl lease grant [{word}] [{word}]",
 		},
 		"cluster": {

@@ -4,10 +4,12 @@ package parity_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/etcdkit/etcdkit/internal/testing/parity"
@@ -24,7 +26,17 @@ var candidate string // handed from TestMain to the tests
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
+// scenariosAtOnce is how many tests run side by side, unless -parallel says
+// otherwise: they wait more than they work.
+const scenariosAtOnce = 6
+
 func run(m *testing.M) int {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", strconv.Itoa(scenariosAtOnce))
+	}
 	process.HeedSignals()
 	if candidate = os.Getenv(candidateVariable); candidate != "" {
 		return m.Run()

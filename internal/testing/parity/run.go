@@ -18,8 +18,9 @@ import (
 	"time"
 )
 
-// defaultBound is generous: upstream's own timeouts end a line long before.
-const defaultBound = 20 * time.Second
+// defaultBound is generous: upstream's own timeouts end a line long before, and
+// what runs on is ended by Until or Meanwhile.
+const defaultBound = time.Minute
 
 // drainBound is how long what a line printed may take to be read after its end:
 // longer than on the busiest machine, as the rest of it is lost then.
@@ -100,10 +101,13 @@ func (s *side) run(ctx context.Context, line Line) outcome {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	if line.Until != "" {
-		wg.Go(func() { interrupt(cmd.Process, line.Signal, stdout.seen, done) })
+		wg.Go(func() { interrupt(cmd.Process, line.signal(), stdout.seen, done) })
 	}
 	for _, l := range line.Meanwhile {
 		s.run(ctx, l)
+	}
+	if len(line.Meanwhile) > 0 {
+		_ = cmd.Process.Signal(line.signal()) // one that has ended needs none
 	}
 	err := cmd.Wait()
 	close(done)
@@ -133,14 +137,19 @@ func (o *openUntil) Read([]byte) (int, error) {
 
 // interrupt signals the process when the text it waits for was printed.
 func interrupt(p *os.Process, sig syscall.Signal, seen, done <-chan struct{}) {
-	if sig == 0 {
-		sig = syscall.SIGINT
-	}
 	select {
 	case <-seen:
 		_ = p.Signal(sig)
 	case <-done:
 	}
+}
+
+// signal is what ends a line that runs on.
+func (l Line) signal() syscall.Signal {
+	if l.Signal == 0 {
+		return syscall.SIGINT
+	}
+	return l.Signal
 }
 
 // exitCode is that of the process, or the signal that killed it as a negative

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ type Options struct {
 	Versioning bool      // buckets may keep versions, as object locks need
 }
 
-// Server is a running S3 server with an account of its own. It ends with the
+// Server is a running S3 server with this process's account. It ends with the
 // test.
 type Server struct {
 	URL       string
@@ -49,7 +50,7 @@ func Start(t testing.TB, opts Options) *Server {
 	dir, port := t.TempDir(), etcdtest.ReservePort(t)
 	s := &Server{
 		URL: "http://" + port, Dir: filepath.Join(dir, "buckets"),
-		AccessKey: "key" + rand.Text(), SecretKey: rand.Text(),
+		AccessKey: account().key, SecretKey: account().secret,
 	}
 	folders := map[string]string{"sidecar": filepath.Join(dir, "metadata"), "versions": filepath.Join(dir, "versions"), "buckets": s.Dir}
 	for _, folder := range folders {
@@ -78,19 +79,31 @@ func Start(t testing.TB, opts Options) *Server {
 	return s
 }
 
-// Setenv puts the account where the test's own process looks for it.
+// Setenv puts the account where the test's own process looks for it. All servers
+// of a process have the same one, and it stays: so tests may run side by side.
 func (s *Server) Setenv(t testing.TB) {
 	t.Helper()
 	for _, kv := range s.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
-		t.Setenv(name, value)
+		if os.Getenv(name) == value {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
+
+// account is that of every server of this process.
+var account = sync.OnceValue(func() (a struct{ key, secret string }) { //nolint:gochecknoglobals // the environment is one, too
+	a.key, a.secret = "key"+rand.Text(), rand.Text()
+	return a
+})
 
 // Environ is the account as environment variables, for another process. They
 // hide every other account of the machine.
 func (s *Server) Environ() []string {
-	none := filepath.Join(s.Dir, "..", "no-such-file")
+	const none = "/no/such/file"
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey, "AWS_REGION=" + Region,
 		"AWS_SESSION_TOKEN=", "AWS_PROFILE=", "AWS_SHARED_CREDENTIALS_FILE=" + none, "AWS_CONFIG_FILE=" + none,
