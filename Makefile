@@ -75,6 +75,10 @@ fmt-check: ## show what make fmt would change, and fail then
 gen: ## write the generated docs and completions anew
 	$(GO) run ./internal/gen
 
+.PHONY: gen-kube
+gen-kube: ## write the table of Kubernetes' resources anew (downloads k8s.io/kubernetes)
+	cd internal/kube/gen && $(GO) run . ../resources_generated.go
+
 .PHONY: gen-check
 gen-check: ## fail where generated docs and completions are out of date
 	$(GO) run ./internal/gen -check

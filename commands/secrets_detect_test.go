@@ -22,7 +22,7 @@ func TestSecretsScanDetectsCredentials(t *testing.T) {
 		"/registry/configmaps/ns/app":  "k8s\x00\n\x0f\n\x02v1\x12\x09ConfigMap token: " + token + "\n",
 		"/registry/pods/ns/web":        `{"kind":"Pod","apiVersion":"v1","spec":{"env":[{"name":"T","value":"` + token + `"}]}}`,
 		"/registry/configmaps/ns/none": "k8s\x00\n\x0f\n\x02v1\x12\x09ConfigMap color: blue",
-		"/registry/secrets/ns/sealed":  "k8s:enc:aescbc:v1:key1:" + token,
+		"/registry/secrets/ns/sealed":  "k8s:enc:aescbc:v1:key1:" + token + "------",
 	} {
 		if _, err := client.Put(t.Context(), key, value); err != nil {
 			t.Fatal(err)

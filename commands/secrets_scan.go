@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,7 @@ type secretsFlags struct {
 	rate             byteSize
 	limit            int
 	decrypt, detect  bool
+	changed          func(flag string) bool // whether a flag was given
 }
 
 func newSecretsCmd(a *app.App) *cobra.Command {
@@ -57,11 +59,13 @@ snapshot file, a database file, a data directory, of a stopped or a running memb
 or a backup, as snapshot restore takes it: a repository for its latest one, or
 REPO/NAME. Without SOURCE it is the live cluster. Nothing is changed anywhere.
 
-Four places are looked at, as far as the source has them:
+Five places are looked at, as far as the source has them:
   live     what a read of the cluster returns
   history  older revisions and deleted objects that are not compacted yet
   free     pages of the file that compaction freed and no defragmentation removed
   wal      the write-ahead log of the data directory, with databases received
+  other    files in the data directory that the member does not use: an old member
+           that a restore moved aside, copies of the database, old logs
 A live cluster has live, and with --place live,history also history.
 
 With --encryption-config every resource that the file lists is checked, against
@@ -94,11 +98,12 @@ func (f *secretsFlags) bind(cmd *cobra.Command) {
 	f.bindS3(cmd, "")
 	f.bindIdentity()
 	fs := cmd.Flags()
+	f.changed = fs.Changed
 	fs.StringVar(&f.scratch, "scratch", "", "folder for the decoded copy of a backup, removed at the end (default the system's for temporary files)")
 	fs.StringVar(&f.config, "encryption-config", "", "the API server's EncryptionConfiguration file")
 	fs.StringSliceVar(&f.prefixes, "etcd-prefix", nil, "etcd prefix of Kubernetes, such as /registry (default: found by looking)")
-	fs.StringSliceVar(&f.places, "place", nil, "places to look at: live, history, free, wal (default: all that the source has; of a cluster, live)")
-	fs.StringSliceVar(&f.failOn, "fail-on", []string{"plain"}, "states that must not be found, or credentials, each as STATE or STATE@PLACE")
+	fs.StringSliceVar(&f.places, "place", nil, "places to look at: live, history, free, wal, other (default: all that the source has; of a cluster, live)")
+	fs.StringSliceVar(&f.failOn, "fail-on", defaultFailOn(), "states that must not be found, or credentials, each as STATE or STATE@PLACE")
 	fs.StringVar(&f.metrics, "metrics-file", "", "write the counts to this file, for Prometheus' textfile collector")
 	fs.StringVar(&f.walDir, "wal-dir", "", "folder of the write-ahead log, if it is not in the data directory")
 	fs.Var(&f.rate, "rate-limit", "bytes that are read from a live cluster per second, such as 10MiB")
@@ -107,6 +112,13 @@ func (f *secretsFlags) bind(cmd *cobra.Command) {
 	fs.BoolVar(&f.detect, "detect", false, "look for what looks like credentials in other objects in clear, and in Helm releases")
 	completeList(cmd, "place", secrets.Places())
 	completeList(cmd, "fail-on", secrets.Conditions())
+}
+
+func defaultFailOn() (conditions []string) {
+	for _, c := range secrets.DefaultFailOn() {
+		conditions = append(conditions, c.String())
+	}
+	return conditions
 }
 
 // completeList makes shells complete a flag's values.
@@ -171,8 +183,11 @@ func judgeSecrets(r *secrets.Report, failOn secrets.FailOn) error {
 
 // options turns the flags into what the scan of a source wants.
 func (f *secretsFlags) options(a *app.App, source string) (opts secrets.Options, failOn secrets.FailOn, err error) {
+	if err := f.ensureNotEmpty(); err != nil {
+		return opts, nil, err
+	}
 	for _, p := range f.prefixes {
-		opts.Prefixes = append(opts.Prefixes, path.Join("/", p)) // as the API server does
+		opts.Prefixes = append(opts.Prefixes, strings.TrimSuffix(path.Join("/", p), "/")) // as the API server does
 	}
 	if opts.Places, err = secrets.ParsePlaces(f.places); err != nil {
 		return opts, nil, fmt.Errorf("--place: %w", err)
@@ -196,6 +211,17 @@ func (f *secretsFlags) options(a *app.App, source string) (opts secrets.Options,
 		err = errors.New("--decrypt-check needs --encryption-config, for the keys")
 	}
 	return opts, failOn, err
+}
+
+// ensureNotEmpty refuses lists that were given and name nothing: they would turn
+// off what they narrow.
+func (f *secretsFlags) ensureNotEmpty() error {
+	for name, list := range map[string][]string{"place": f.places, "etcd-prefix": f.prefixes, "fail-on": f.failOn} {
+		if f.changed != nil && f.changed(name) && len(list) == 0 {
+			return fmt.Errorf("--%s is empty", name)
+		}
+	}
+	return nil
 }
 
 // plugins connects to the key management plugins whose sockets are there: only

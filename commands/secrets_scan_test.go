@@ -61,37 +61,44 @@ func TestSecretsScanJudges(t *testing.T) {
 		out  string
 		err  string
 	}{
-		"in clear":                              {[]string{db}, 3, "team-a/plain-3", "14 found"},
-		"against a configuration":               {[]string{db, "--encryption-config", config, "--decrypt-check"}, 3, "20 values open, 0 do not", "17 found"},
-		"in clear as configured":                {[]string{db, "--encryption-config", identity}, 0, "plain-as-configured", ""},
-		"in clear as configured, not wanted":    {[]string{db, "--encryption-config", identity, "--fail-on", "plain-as-configured@live"}, 3, "", "11 found"},
-		"nothing of what is not wanted":         {[]string{db, "--fail-on", "unknown"}, 0, "plain", ""},
-		"only one place":                        {[]string{db, "--place", "history"}, 3, "team-a/plain-12", "3 found"},
-		"free pages have none":                  {[]string{db, "--place", "free"}, 0, "lower bound", ""},
-		"in JSON":                               {[]string{db, "-w", "json"}, 3, `"etcdKey":"/registry/secrets/team-a/plain-3"`, ""},
-		"with debug output":                     {[]string{db, "--debug"}, 3, "", ""},
-		"a broken configuration":                {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
-		"a configuration not there":             {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},
-		"a check without keys":                  {[]string{db, "--decrypt-check"}, 2, "", "needs --encryption-config"},
-		"as SARIF":                              {[]string{db, "-w", "sarif"}, 3, `"level":"error"`, ""},
-		"a place that a file has not":           {[]string{db, "--place", "wal"}, 2, "", "only a data directory"},
-		"not wanted where a file has no place":  {[]string{db, "--fail-on", "plain@wal"}, 2, "", "wal is not looked at"},
-		"not wanted where nobody looks":         {[]string{"--fail-on", "plain@live,plain@history"}, 2, "", "history is not looked at"},
-		"not wanted in a place left out":        {[]string{db, "--place", "live", "--fail-on", "plain@history"}, 2, "", "history is not looked at"},
-		"a place that a cluster has not":        {[]string{"--place", "free"}, 2, "", "only a data directory"},
-		"a rate for a file":                     {[]string{db, "--rate-limit", "1MiB"}, 2, "", "live cluster"},
-		"a log for a file":                      {[]string{db, "--wal-dir", dir}, 2, "", "data directory"},
-		"a metrics file that cannot be written": {[]string{db, "--fail-on", "stale", "--metrics-file", dir + "/none/x.prom"}, 1, "team-a/plain-3", "metrics file"},
-		"an unknown state":                      {[]string{db, "--fail-on", "clear"}, 2, "", "unknown state"},
-		"an unknown place":                      {[]string{db, "--place", "heaven"}, 2, "", "unknown place"},
-		"two sources":                           {[]string{db, db}, 2, "", "accepts at most 1 arg"},
-		"a file that is not there":              {[]string{dir + "/none.db"}, 4, "", "no such file"},
-		"a text file":                           {[]string{config}, 4, "", "text file"},
-		"an empty file":                         {[]string{file("empty", "")}, 4, "", "empty"},
-		"another prefix":                        {[]string{db, "--etcd-prefix", "/other"}, 4, "", "no Kubernetes objects found under /other"},
-		"half a file":                           {[]string{file("half.db", string(mixed[:150_000])), "--fail-on", "unknown"}, 4, "", "the file is truncated"},
-		"a folder that is none of etcd":         {[]string{dir}, 4, "", "member/snap"},
-		"nobody listens":                        {[]string{"--endpoints", "127.0.0.1:1"}, 4, "", "127.0.0.1:1"},
+		"in clear":                                {[]string{db}, 3, "team-a/plain-3", "14 found"},
+		"against a configuration":                 {[]string{db, "--encryption-config", config, "--decrypt-check"}, 3, "20 values open, 0 do not", "17 found"},
+		"in clear as configured":                  {[]string{db, "--encryption-config", identity}, 3, "plain-as-configured", "14 found"},
+		"in clear as configured, and wanted":      {[]string{db, "--encryption-config", identity, "--fail-on", "plain,unknown"}, 0, "plain-as-configured", ""},
+		"as SARIF, in clear as configured":        {[]string{db, "--encryption-config", identity, "-w", "sarif"}, 3, `"level":"error"`, ""},
+		"no state that must not be":               {[]string{db, "--fail-on", ""}, 2, "", "--fail-on is empty"},
+		"no place":                                {[]string{db, "--place", ""}, 2, "", "--place is empty"},
+		"no prefix":                               {[]string{db, "--etcd-prefix", ""}, 2, "", "--etcd-prefix is empty"},
+		"a prefix that is a resource":             {[]string{db, "--etcd-prefix", "/registry/secrets"}, 4, "", "there are some under /registry"},
+		"a prefix with a typo beside a right one": {[]string{db, "--etcd-prefix", "/registry,/registri", "--fail-on", "unknown"}, 4, "team-a/plain-3", "under /registri"},
+		"in clear as configured, not wanted":      {[]string{db, "--encryption-config", identity, "--fail-on", "plain-as-configured@live"}, 3, "", "11 found"},
+		"nothing of what is not wanted":           {[]string{db, "--fail-on", "unknown"}, 0, "plain", ""},
+		"only one place":                          {[]string{db, "--place", "history"}, 3, "team-a/plain-12", "3 found"},
+		"free pages have none":                    {[]string{db, "--place", "free"}, 0, "lower bound", ""},
+		"in JSON":                                 {[]string{db, "-w", "json"}, 3, `"etcdKey":"/registry/secrets/team-a/plain-3"`, ""},
+		"with debug output":                       {[]string{db, "--debug"}, 3, "", ""},
+		"a broken configuration":                  {[]string{db, "--encryption-config", broken}, 2, "", "line 4: an entry without providers"},
+		"a configuration not there":               {[]string{db, "--encryption-config", dir + "/none"}, 2, "", "no such file"},
+		"a check without keys":                    {[]string{db, "--decrypt-check"}, 2, "", "needs --encryption-config"},
+		"as SARIF":                                {[]string{db, "-w", "sarif"}, 3, `"level":"error"`, ""},
+		"a place that a file has not":             {[]string{db, "--place", "wal"}, 2, "", "only a data directory"},
+		"not wanted where a file has no place":    {[]string{db, "--fail-on", "plain@wal"}, 2, "", "wal is not looked at"},
+		"not wanted where nobody looks":           {[]string{"--fail-on", "plain@live,plain@history"}, 2, "", "history is not looked at"},
+		"not wanted in a place left out":          {[]string{db, "--place", "live", "--fail-on", "plain@history"}, 2, "", "history is not looked at"},
+		"a place that a cluster has not":          {[]string{"--place", "free"}, 2, "", "only a data directory"},
+		"a rate for a file":                       {[]string{db, "--rate-limit", "1MiB"}, 2, "", "live cluster"},
+		"a log for a file":                        {[]string{db, "--wal-dir", dir}, 2, "", "data directory"},
+		"a metrics file that cannot be written":   {[]string{db, "--fail-on", "stale", "--metrics-file", dir + "/none/x.prom"}, 1, "team-a/plain-3", "metrics file"},
+		"an unknown state":                        {[]string{db, "--fail-on", "clear"}, 2, "", "unknown state"},
+		"an unknown place":                        {[]string{db, "--place", "heaven"}, 2, "", "unknown place"},
+		"two sources":                             {[]string{db, db}, 2, "", "accepts at most 1 arg"},
+		"a file that is not there":                {[]string{dir + "/none.db"}, 4, "", "no such file"},
+		"a text file":                             {[]string{config}, 4, "", "text file"},
+		"an empty file":                           {[]string{file("empty", "")}, 4, "", "empty"},
+		"another prefix":                          {[]string{db, "--etcd-prefix", "/other"}, 4, "", "no Kubernetes objects found under /other"},
+		"half a file":                             {[]string{file("half.db", string(mixed[:150_000])), "--fail-on", "unknown"}, 4, "", "the file is truncated"},
+		"a folder that is none of etcd":           {[]string{dir}, 4, "", "member/snap"},
+		"nobody listens":                          {[]string{"--endpoints", "127.0.0.1:1"}, 4, "", "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := secretsScan(t, tc.args...)
@@ -148,7 +155,7 @@ func TestSecretsScanOfBackups(t *testing.T) {
 	c := etcdtest.Start(t, embedded.Options{})
 	client := etcdtest.Client(t, c.Endpoints()...)
 	for key, value := range map[string]string{
-		"/registry/namespaces/demo": "k8s\x00x", "/registry/secrets/demo/a": "k8s\x00PLAINTEXT-MARKER", "/registry/secrets/demo/b": "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER",
+		"/registry/namespaces/demo": "k8s\x00x", "/registry/secrets/demo/a": "k8s\x00PLAINTEXT-MARKER", "/registry/secrets/demo/b": "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER-------------------",
 	} {
 		if _, err := client.Put(t.Context(), key, value); err != nil {
 			t.Fatal(err)
@@ -215,7 +222,7 @@ func TestSecretsScanShowsNoValue(t *testing.T) {
 	client := etcdtest.Client(t, c.Endpoints()...)
 	for key, value := range map[string]string{
 		"/registry/namespaces/demo": "k8s\x00x", "/registry/secrets/demo/a": "k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x10PLAINTEXT-MARKER",
-		"/registry/secrets/demo/b": "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER", "/registry/secrets/demo/c": "k8s:enc:PLAINTEXT-MARKER:v1:x",
+		"/registry/secrets/demo/b": "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER-------------------", "/registry/secrets/demo/c": "k8s:enc:PLAINTEXT-MARKER:v1:x",
 		"/registry/secrets/demo/d": "PLAINTEXT-MARKER", "/registry/secrets/demo/e": "k8s:enc:kms:v2:HIDDEN-MARKER:x", "/registry/secrets/demo/f": `{"x":"PLAINTEXT-MARKER"}`,
 	} {
 		if _, err := client.Put(t.Context(), key, value); err != nil {

@@ -3,7 +3,6 @@ package commands
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -75,9 +74,25 @@ func printFindings(w io.Writer, r *secrets.Report, state secrets.State, limit in
 	}
 	fmt.Fprintf(w, "\n%s (%d):\n", state, total)
 	for _, f := range found[:shownOf(len(found), limit)] {
-		fmt.Fprintf(w, "  %-8s %s %s%s\n", f.Place, printable(f.Resource), printable(strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")), written(f.Revision, f.CreateRevision, f.Index))
+		fmt.Fprintf(w, "  %-8s %s %s%s%s\n", f.Place, printable(f.Resource), objectName(f.Namespace, f.Name), written(f.Revision, f.CreateRevision, f.Index), inFile(f.File))
 	}
 	printRest(w, total, limit)
+}
+
+// objectName is the name of an object, which may have been overwritten.
+func objectName(namespace, name string) string {
+	if name == "" {
+		return "(name overwritten)"
+	}
+	return printable(strings.TrimPrefix(namespace+"/"+name, "/"))
+}
+
+// inFile says in which file of a data directory a version is.
+func inFile(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "  in " + printable(name)
 }
 
 // written says when a version was written.
@@ -135,7 +150,7 @@ func printDetected(w io.Writer, r *secrets.Report, limit int) {
 	}
 	for _, d := range r.Detected[:shownOf(len(r.Detected), limit)] {
 		fmt.Fprintf(w, "  %-8s %s %s  %s%s\n", d.Place, printable(d.Resource),
-			printable(strings.TrimPrefix(d.Namespace+"/"+d.Name, "/")), strings.Join(d.Rules, ", "), written(d.Revision, 0, d.Index))
+			objectName(d.Namespace, d.Name), strings.Join(d.Rules, ", "), written(d.Revision, 0, d.Index)+inFile(d.File))
 	}
 	printRest(w, len(r.Detected), limit)
 }
@@ -156,13 +171,18 @@ func printPlaces(w io.Writer, r *secrets.Report) {
 		}
 		fmt.Fprintln(w, words)
 	}
-	for _, place := range secrets.Places() {
-		if !slices.ContainsFunc(r.Places, func(c secrets.Coverage) bool { return c.Place == place }) {
-			fmt.Fprintf(w, "%-8s not looked at\n", place)
-		}
+	for _, place := range r.NotLookedAt {
+		fmt.Fprintf(w, "%-8s not looked at\n", place)
 	}
-	if r.ChangedWhileReading {
-		fmt.Fprintln(w, "the file changed while it was read: a running member wrote to it")
+	for _, prefix := range r.OtherPrefixes {
+		fmt.Fprintf(w, "a control plane under %s was not looked at: --etcd-prefix did not name it\n", printable(prefix))
+	}
+	for _, f := range r.NotScanned {
+		searched := "not scanned"
+		if f.Searched {
+			searched = "searched for records by its bytes"
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", printable(f.File), f.Reason, searched)
 	}
 	if r.DamageCount > 0 {
 		fmt.Fprintf(w, "%d damaged pages or records:\n", r.DamageCount)

@@ -39,7 +39,7 @@ func stopped(t *testing.T, n int) string {
 	c := newCluster(t)
 	c.put("/registry/secrets/ns/a", inClear)
 	for range n {
-		c.put("/registry/secrets/ns/b", encrypted+strings.Repeat("x", 600))
+		c.put("/registry/secrets/ns/b", encrypted+strings.Repeat("x", 608))
 	}
 	c.Members[0].Stop()
 	return copyDir(t, c.Members[0].DataDir())
@@ -67,14 +67,13 @@ func writeFile(t *testing.T, path string, data []byte) {
 
 func TestALogIsReadUpToItsTornTail(t *testing.T) {
 	dir := stopped(t, 20)
-	path, data, end := segment(t, dir)
+	path, data, _ := segment(t, dir)
 	last := bytes.LastIndex(data, []byte(encrypted))
 	for name, torn := range map[string][]byte{
 		"cut off":            data[:last+100],
 		"cut off in a frame": data[:last-2],
 		"zeroes after a sector": append(bytes.Clone(data[:(last+600)&^511]),
 			make([]byte, len(data)-(last+600)&^511)...),
-		"garbage at the end": append(bytes.Clone(data[:end+8]), bytes.Repeat([]byte{0xff}, 100)...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			writeFile(t, path, torn)

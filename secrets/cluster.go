@@ -221,7 +221,9 @@ func (s *clusterScan) wait(ctx context.Context, bytes int) error {
 func (s *clusterScan) put(ctx context.Context, place Place, kv *mvccpb.KeyValue) {
 	if k, ok := s.judge.scope.match(kv.Key); ok {
 		at := stamp{create: kv.CreateRevision, mod: kv.ModRevision}
-		s.tally.add(place, s.judge.value(ctx, k, stored{etcdKey: kv.Key, value: kv.Value, complete: true, stamp: at}))
+		if v, told := s.judge.value(ctx, k, stored{etcdKey: kv.Key, value: kv.Value, complete: true, opened: true, stamp: at}); told {
+			s.tally.add(place, v)
+		}
 	}
 }
 

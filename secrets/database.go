@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
@@ -16,9 +17,13 @@ const (
 	// lookRecords is how many records are looked at to find the prefix, before
 	// the scan begins with what was found.
 	lookRecords = 20_000
-	// maxTries bounds how often a file is read again that a running member
-	// changed meanwhile.
+	// maxTries bounds how often something is read that a running member changes
+	// meanwhile: a range of keys, a record of the log.
 	maxTries = 3
+	// maxScans bounds how often a file is read that a running member changed
+	// meanwhile: after maxTries it ends when patience does.
+	maxScans = 8
+	patience = 30 * time.Second
 )
 
 // A File is a database file. A running member may be writing to it.
@@ -26,6 +31,12 @@ type File interface {
 	io.ReaderAt
 	// Size returns the size as it is now.
 	Size() (int64, error)
+}
+
+// A cloner is a File that the filesystem can make a copy of at once, as it is
+// at that moment.
+type cloner interface {
+	Clone() (File, io.Closer, error)
 }
 
 // ScanFile scans a database file, with what it still holds in free pages.
@@ -37,34 +48,66 @@ func ScanFile(ctx context.Context, f File, opts Options) (*Report, error) {
 	return s.finish(), nil
 }
 
-// scanFile scans a database file until it did not change meanwhile, or too
-// often.
+// scanFile scans a database file. What a tree leads to counts only if its member
+// did not change the file meanwhile, so it is read again then: from a copy where
+// the filesystem makes one, otherwise from the fresh meta page.
 func scanFile(ctx context.Context, f File, opts Options) (*databaseScan, error) {
+	s, changed, err := scanTrees(ctx, f, opts, 1)
+	if changed && ctx.Err() == nil {
+		if c, ok := f.(cloner); ok {
+			if clone, closer, cloneErr := c.Clone(); cloneErr == nil {
+				defer closer.Close()
+				return scanFile(ctx, clone, opts)
+			}
+		}
+		s, changed, err = scanTrees(ctx, f, opts, maxScans)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case changed && (err != nil || s == nil):
+		return nil, fmt.Errorf("scan database: %w: %w", ErrIncomplete, errChanged)
+	case err != nil:
+		return nil, err
+	}
+	s.places(changed)
+	if opts.wants(Free) {
+		err = s.free(ctx)
+	}
+	if err == nil && s.none != nil && len(s.tally.seen) == 0 {
+		err = s.none
+	}
+	return s, err
+}
+
+// errChanged says that a file cannot be read in one go.
+var errChanged = errors.New("a running member changed the file while it was read")
+
+// scanTrees scans what the trees of a database file lead to, until it did not
+// change meanwhile, tries times at most.
+func scanTrees(ctx context.Context, f File, opts Options, tries int) (s *databaseScan, changed bool, err error) {
 	size, err := f.Size()
 	if err != nil {
-		return nil, fmt.Errorf("scan database: %w", err)
+		return nil, false, fmt.Errorf("scan database: %w", err)
 	}
 	db, err := mvccdb.Open(f, size)
 	if err != nil {
-		return nil, fmt.Errorf("scan database: %w", err)
+		return nil, false, fmt.Errorf("scan database: %w", err)
 	}
-	for try := 1; ; try++ {
-		s, err := scanDatabase(ctx, db, opts)
+	for try, began := 1, time.Now(); try <= tries && (try <= maxTries || time.Since(began) < patience); try++ {
+		s, err = scanDatabase(ctx, db, opts)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, false, err
 		}
-		changed, refreshErr := refresh(db, f)
-		if refreshErr != nil {
-			return nil, fmt.Errorf("scan database: %w", refreshErr)
+		var refreshErr error
+		if changed, refreshErr = refresh(db, f); refreshErr != nil {
+			return nil, changed, fmt.Errorf("scan database: %w", refreshErr)
 		}
-		if changed && try < maxTries {
-			continue
+		if !changed {
+			break
 		}
-		if err == nil && changed {
-			s.report.changed()
-		}
-		return s, err
 	}
+	return s, changed, err
 }
 
 func refresh(db *mvccdb.DB, f File) (changed bool, err error) {
@@ -91,21 +134,39 @@ func scanDatabase(ctx context.Context, db *mvccdb.DB, opts Options) (*databaseSc
 		if err := s.run(ctx); err != nil {
 			return nil, err
 		}
-		if more := union(prefixes, s.finder.Prefixes()); len(more) > len(prefixes) {
+		found := s.finder.Prefixes()
+		if more := union(prefixes, found); opts.Prefixes == nil && len(more) > len(prefixes) {
 			prefixes = more
 			continue
 		}
+		s.report.OtherPrefixes = without(found, prefixes)
+		s.missing = without(opts.Prefixes, s.inUse)
 		switch {
-		case s.kubernetes || len(s.tally.seen) > 0 || opts.mayBeEmpty:
+		case opts.mayBeEmpty, len(s.inUse) > 0, opts.Prefixes == nil && len(s.tally.seen) > 0:
 			return s, nil
 		case len(prefixes) == 0 && s.report.DamageCount > 0:
 			prefixes = kube.UsualPrefixes() // what is left of the file is searched for them
 			continue
 		case s.report.DamageCount > 0:
-			return nil, fmt.Errorf("scan database: %w: %s", ErrIncomplete, s.report.Damage[0])
+			s.none = fmt.Errorf("scan database: %w: %s", ErrIncomplete, s.report.Damage[0])
+		default:
+			s.none = notKubernetes(opts.Prefixes, found)
 		}
-		return nil, notKubernetes(opts.Prefixes)
+		if len(prefixes) == 0 {
+			return nil, s.none
+		}
+		return s, nil // free pages may hold some
 	}
+}
+
+// without returns what is in all and not in some.
+func without(all, some []string) (rest []string) {
+	for _, one := range all {
+		if !slices.Contains(some, one) {
+			rest = append(rest, one)
+		}
+	}
+	return rest
 }
 
 // union is both, sorted, without repetition.
@@ -113,10 +174,13 @@ func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// notKubernetes says that nothing was found, and where.
-func notKubernetes(prefixes []string) error {
-	if prefixes == nil {
+// notKubernetes says that nothing was found, where, and where something is.
+func notKubernetes(prefixes, found []string) error {
+	switch {
+	case prefixes == nil:
 		return fmt.Errorf("scan database: %w", ErrNotKubernetes)
+	case len(found) > 0:
+		return fmt.Errorf("scan database: %w under %s; there are some under %s", ErrNotKubernetes, join(prefixes), join(found))
 	}
 	return fmt.Errorf("scan database: %w under %s", ErrNotKubernetes, join(prefixes))
 }
@@ -158,9 +222,12 @@ type databaseScan struct {
 	reached mvccdb.PageSet
 	latest  *latest
 
-	mu         sync.Mutex
-	finder     kube.Finder // of keys that are under none of the prefixes
-	kubernetes bool        // a key is under one of the prefixes
+	mu     sync.Mutex  // guards the tally where free pages are searched
+	finder kube.Finder // of keys that belong to none of the prefixes
+	inUse  []string    // the prefixes that have objects
+
+	missing []string // prefixes that were asked for and have none
+	none    error    // that no object is in a tree, under none of the prefixes
 }
 
 func newDatabaseScan(db *mvccdb.DB, opts Options, prefixes []string) *databaseScan {
@@ -190,19 +257,28 @@ func (s *databaseScan) run(ctx context.Context) error {
 		s.latest.live()
 	}
 	s.latest = nil
+	return nil
+}
+
+// places says how much of the trees was read. Where the file changed meanwhile,
+// what looks damaged is nothing but that, and objects may be missing.
+func (s *databaseScan) places(changed bool) {
 	reason := ""
-	if s.report.DamageCount > 0 {
+	switch {
+	case changed:
+		s.report.ChangedWhileReading = true
+		s.report.Damage, s.report.DamageCount = nil, 0
+		reason = errChanged.Error()
+	case s.report.DamageCount > 0:
 		reason = "some pages are damaged"
+	case len(s.missing) > 0 && !s.opts.mayBeEmpty:
+		reason = fmt.Sprintf("%v under %s", ErrNotKubernetes, join(s.missing))
 	}
 	for _, p := range []Place{Live, History} {
 		if s.opts.wants(p) {
 			s.tally.place(p, reason == "", s.db.Size(), reason)
 		}
 	}
-	if s.opts.wants(Free) {
-		return s.free(ctx)
-	}
-	return nil
 }
 
 func (s *databaseScan) finish() *Report {
@@ -214,6 +290,8 @@ func (s *databaseScan) finish() *Report {
 type found struct {
 	versions []ofKey
 	revision int64
+	finder   *kube.Finder
+	inUse    []string
 }
 
 // ofKey is a version of a key.
@@ -225,15 +303,10 @@ type ofKey struct {
 // batch returns what judges a batch of records, on all cores at once.
 func (s *databaseScan) batch(ctx context.Context) func(*mvccdb.Batch) (found, error) {
 	return func(b *mvccdb.Batch) (found, error) {
-		var f found
-		kubernetes := false
+		f := found{finder: &kube.Finder{}}
 		for i := range b.Records {
 			rec := &b.Records[i]
-			if !s.scope.underPrefix(rec.Key) {
-				s.stray(rec)
-				continue
-			}
-			kubernetes = true
+			f.place(s.scope, rec)
 			k, ok := s.scope.match(rec.Key)
 			if !ok {
 				continue
@@ -241,36 +314,35 @@ func (s *databaseScan) batch(ctx context.Context) func(*mvccdb.Batch) (found, er
 			v := ofKey{id: s.latest.keys.ID(rec.Key)}
 			if !rec.Tombstone {
 				at := stamp{create: rec.CreateRevision, mod: rec.Rev.Main}
-				v.version = s.judge.value(ctx, k, stored{etcdKey: rec.Key, value: rec.Value, complete: true, stamp: at})
+				v.version, _ = s.judge.value(ctx, k, stored{etcdKey: rec.Key, value: rec.Value, complete: true, opened: true, stamp: at})
 			}
 			f.versions = append(f.versions, v)
 		}
 		if n := len(b.Records); n > 0 {
 			f.revision = b.Records[n-1].Rev.Main
 		}
-		if kubernetes {
-			s.mu.Lock()
-			s.kubernetes = true
-			s.mu.Unlock()
-		}
 		return f, ctx.Err()
 	}
 }
 
-// stray looks at a key that is under none of the prefixes.
-func (s *databaseScan) stray(rec *mvccdb.Record) {
-	if s.opts.Prefixes != nil || rec.Tombstone || len(rec.Key) == 0 {
-		return
+// place notes whose object a record is: of a control plane that is scanned, or
+// perhaps of another one.
+func (f *found) place(s *scope, rec *mvccdb.Record) {
+	prefix, ok := s.prefixOf(rec.Key)
+	switch {
+	case !ok && !rec.Tombstone && len(rec.Key) > 0:
+		f.finder.Add(rec.Key, rec.Value)
+	case ok && !slices.Contains(f.inUse, prefix):
+		f.inUse = append(f.inUse, prefix)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.finder.Add(rec.Key, rec.Value)
 }
 
 // inOrder gets what was found in order of revision: whatever a key had before
 // is history.
 func (s *databaseScan) inOrder(f found) error {
 	s.report.Revision = max(s.report.Revision, f.revision)
+	s.finder.Merge(f.finder)
+	s.inUse = union(s.inUse, f.inUse)
 	for _, v := range f.versions {
 		s.latest.add(v.id, v.version)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,11 @@ func ScanDataDir(ctx context.Context, dir string, opts DataDirOptions) (*Report,
 	}
 	if opts.wants(WAL) {
 		if err := d.wal(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if opts.wants(Other) {
+		if err := d.others(ctx, s, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -106,24 +112,12 @@ func (d *dataDir) logPrefixes(ctx context.Context) ([]string, error) {
 
 // scanPath scans the database file at path.
 func scanPath(ctx context.Context, path string, opts Options) (s *databaseScan, err error) {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("scan database: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return scanFile(ctx, OSFile{f}, opts)
-}
-
-// OSFile makes a File of an *os.File.
-type OSFile struct{ *os.File }
-
-// Size implements File.
-func (f OSFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
 
 // withoutDatabase begins a report that has the log alone. reason says why the
@@ -150,70 +144,68 @@ func (d *dataDir) withoutDatabase(ctx context.Context, reason string) (*database
 	return s, nil
 }
 
-// wal scans the write-ahead log and the databases beside the one in use.
+// wal scans the write-ahead log and the databases that a leader sent.
 func (d *dataDir) wal(ctx context.Context, s *databaseScan) error {
-	log := walLog{dirs: s.scope.dirs, damage: s.report.damage, put: func(p walPut) error {
-		k, ok := s.scope.match(p.key)
-		if !ok {
-			return ctx.Err()
-		}
-		v := s.judge.value(ctx, k, stored{etcdKey: p.key, value: p.value, stamp: stamp{index: p.index}})
-		if v.class.State == Unknown && !p.complete {
-			return ctx.Err() // cut off before it could be told
-		}
-		s.tally.add(WAL, v)
-		return ctx.Err()
-	}}
 	before := s.report.DamageCount
+	log := s.log(ctx, WAL, "")
 	err := log.read(d.opts.WALDir)
+	if err == nil {
+		err = d.received(ctx, s, &log.bytes)
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	reason := ""
-	if s.report.DamageCount > before {
+	switch {
+	case err != nil:
+		reason = err.Error()
+	case s.report.DamageCount > before:
 		reason = "some records are damaged"
 	}
-	if err == nil {
-		err = d.received(ctx, s, &log.bytes)
-	}
-	if err != nil {
-		reason = err.Error()
-	}
 	s.tally.place(WAL, reason == "", log.bytes, reason)
-	return ctx.Err()
+	return nil
+}
+
+// log returns a reader of write-ahead logs whose puts count in a place.
+func (s *databaseScan) log(ctx context.Context, place Place, file string) *walLog {
+	return &walLog{dirs: s.scope.dirs, damage: s.report.damage, put: func(p walPut) error {
+		k, ok := s.scope.match(p.key)
+		if !ok {
+			return ctx.Err()
+		}
+		v, told := s.judge.value(ctx, k, stored{etcdKey: p.key, value: p.value, complete: p.complete, stamp: stamp{index: p.index, file: file}})
+		if told {
+			s.tally.add(place, v)
+		}
+		return ctx.Err()
+	}}
 }
 
 // received scans databases that stand beside the one in use: those that a
-// leader sent, and what a defragmentation left that did not end.
+// leader sent, and what a defragmentation left that did not end. One that a
+// running member removes meanwhile is no concern.
 func (d *dataDir) received(ctx context.Context, s *databaseScan, size *int64) error {
 	snap := filepath.Join(d.member, "snap")
 	entries, err := os.ReadDir(snap)
 	if err != nil {
 		return fmt.Errorf("scan databases received: %w", err)
 	}
+	var failed error
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !isDatabase(e.Name()) {
+		if !isReceived(e.Name()) {
 			continue
 		}
-		opts := d.opts.Options
-		opts.Places, opts.Prefixes, opts.Progress, opts.Opener = nil, s.scope.prefixes, nil, nil
-		other, err := scanPath(ctx, filepath.Join(snap, e.Name()), opts)
-		switch {
-		case errors.Is(err, os.ErrNotExist), errors.Is(err, ErrNotKubernetes):
-			continue // in use by a member that cleans up, or not filled yet
-		case err != nil:
-			return fmt.Errorf("%s: %w", e.Name(), err)
-		}
-		s.tally.merge(WAL, other.tally)
-		if info, err := e.Info(); err == nil {
-			*size += info.Size()
+		read, err := s.beside(ctx, filepath.Join(snap, e.Name()), WAL, "")
+		*size += read
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && failed == nil {
+			failed = fmt.Errorf("%s: %w", e.Name(), err)
 		}
 	}
-	return nil
+	return failed
 }
 
-// isDatabase reports whether a file in the folder snap is a database that is
+// isReceived reports whether a file in the folder snap is a database that is
 // not in use.
-func isDatabase(name string) bool {
+func isReceived(name string) bool {
 	return strings.HasSuffix(name, ".snap.db") || strings.HasPrefix(name, "db.tmp") || strings.HasPrefix(name, "tmp")
 }

@@ -16,15 +16,28 @@ type Condition struct {
 	Place Place
 }
 
-// DefaultFailOn is what a scan objects to unless told otherwise: anything in
-// clear that is not configured so, in every place.
-func DefaultFailOn() FailOn { return FailOn{{State: Plain}} }
+// DefaultFailOn is what a scan objects to unless told otherwise: everything that
+// is not known to be encrypted, in every place.
+func DefaultFailOn() FailOn {
+	return FailOn{{State: Plain}, {State: PlainAsConfigured}, {State: Unknown}}
+}
+
+// String is how a condition is written.
+func (c Condition) String() string {
+	if c.Place == "" {
+		return string(c.State)
+	}
+	return string(c.State) + "@" + string(c.Place)
+}
 
 // Conditions lists what FailOn can name: the states, and Credentials.
 func Conditions() []State { return append(States(), Credentials) }
 
 // ParseFailOn reads conditions such as "plain" or "stale@live".
 func ParseFailOn(conditions []string) (FailOn, error) {
+	if len(conditions) == 0 {
+		return nil, fmt.Errorf("no states: there are %s", join(Conditions()))
+	}
 	var all FailOn
 	for _, text := range conditions {
 		state, place, at := strings.Cut(strings.TrimSpace(text), "@")

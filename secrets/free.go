@@ -23,22 +23,26 @@ const (
 	// maxRecord bounds what is read for one record: etcd takes no larger
 	// request unless told to.
 	maxRecord = 8 << 20
-	// secretMark begins a Secret in clear: the mark of protobuf storage, then
-	// its version and kind.
-	secretMark = "k8s\x00\n\x0c\n\x02v1\x12\x06Secret"
+	// pageHeader is the size of what every page of a database begins with.
+	pageHeader = 16
 )
+
+// secretMarks begin a Secret in clear, in protobuf and in JSON.
+func secretMarks() []string {
+	return []string{"k8s\x00\n\x0c\n\x02v1\x12\x06Secret", `{"kind":"Secret","apiVersion":"v1"`}
+}
 
 // free looks for what the pages still hold that no tree reaches, up to the
 // end of the file. The bytes of a record identify it wherever it stands, so a
 // search finds those in pages whose beginning was overwritten too. What it
 // finds is a lower bound.
 func (s *databaseScan) free(ctx context.Context) error {
-	f := &freeScan{databaseScan: s, seen: mvccdb.NewKeys()}
-	runs := make(chan mvccdb.Run)
+	f := &freeScan{databaseScan: s, seen: mvccdb.NewKeys(), unclear: make(map[mvccdb.KeyID]version)}
+	runs := make(chan fileRange)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(runs)
-		return send(ctx, s.db.Unreachable(&s.reached), runs)
+		return send(ctx, f.ranges(), runs)
 	})
 	for range runtime.GOMAXPROCS(0) {
 		g.Go(func() error {
@@ -54,6 +58,7 @@ func (s *databaseScan) free(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	f.judgeUnclear()
 	reason := "what is found here is a lower bound: pages are overwritten piece by piece"
 	if f.damaged {
 		reason = "some free pages could not be read"
@@ -62,7 +67,7 @@ func (s *databaseScan) free(ctx context.Context) error {
 	return nil
 }
 
-func send(ctx context.Context, runs iter.Seq[mvccdb.Run], to chan<- mvccdb.Run) error {
+func send(ctx context.Context, runs iter.Seq[fileRange], to chan<- fileRange) error {
 	for run := range runs {
 		select {
 		case to <- run:
@@ -73,11 +78,40 @@ func send(ctx context.Context, runs iter.Seq[mvccdb.Run], to chan<- mvccdb.Run) 
 	return nil
 }
 
+// fileRange is a range of bytes in the file; more of what belongs to the same
+// free pages may be read up to ahead.
+type fileRange struct{ from, to, ahead int64 }
+
+// ranges yields the free pages, and what follows the last whole page.
+func (f *freeScan) ranges() iter.Seq[fileRange] {
+	size := int64(f.db.PageSize())
+	pages := f.db.Size() / size
+	return func(yield func(fileRange) bool) {
+		for run := range f.db.Unreachable(&f.reached) {
+			end := run.First + run.Count
+			for more := uint64(lookAhead) / uint64(size); more > 0 && int64(end) < pages && !f.reached.Has(end); more-- {
+				end++
+			}
+			r := fileRange{int64(run.First) * size, int64(run.First+run.Count) * size, int64(end) * size}
+			if int64(end) == pages {
+				r.ahead = f.db.FileSize()
+			}
+			if !yield(r) {
+				return
+			}
+		}
+		if end := f.db.FileSize(); end > pages*size {
+			yield(fileRange{pages * size, end, end})
+		}
+	}
+}
+
 // freeScan is the search of free pages. Its tally and what follows are guarded
 // by the mutex of the scan.
 type freeScan struct {
 	*databaseScan
 	seen    *mvccdb.Keys // versions counted: copies of one stand in many pages
+	unclear map[mvccdb.KeyID]version
 	bytes   int64
 	damaged bool
 }
@@ -89,124 +123,146 @@ type freeWorker struct {
 }
 
 // run searches one run of free pages.
-func (w *freeWorker) run(ctx context.Context, run mvccdb.Run) error {
-	size := int(run.Count) * w.db.PageSize()
-	data, err := w.read(run, lookAhead)
+func (w *freeWorker) run(ctx context.Context, run fileRange) error {
+	start := max(run.from-lookBack, 0)
+	data, err := w.db.ReadBytes(start, run.ahead, w.buf)
+	w.mu.Lock()
+	w.bytes += run.to - run.from
 	if err != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		w.report.damage(err.Error())
 		w.damaged = true
+	}
+	w.mu.Unlock()
+	if err != nil {
 		return ctx.Err()
 	}
-	w.mu.Lock()
-	w.bytes += int64(size)
-	w.mu.Unlock()
-	var covered []span // values of records, which are not looked at twice
+	w.buf = data
+	from, limit := int(run.from-start), min(int(run.to-start), len(data))
+	judged := make(map[int]bool) // beginnings of values
 	for _, dir := range w.scope.dirs {
-		for at := range occurrences(data[:min(size+len(dir), len(data))], dir) {
+		for at := range occurrences(data, dir, from, limit) {
 			if rec, ok := recordAt(data, at); ok {
-				covered = append(covered, rec.value)
-				w.record(ctx, run, data, rec)
+				judged[rec.value.from] = true
+				w.record(ctx, start, data, rec)
 			}
 		}
 	}
-	for at := range occurrences(data[:min(size+len(secretMark), len(data))], []byte(secretMark)) {
-		if !inside(covered, at) {
-			w.orphan(data[at:])
+	for _, mark := range secretMarks() {
+		for at := range occurrences(data, []byte(mark), from, limit) {
+			if what, v := w.orphan(data[at:], mark, ""); !judged[at] && what != nil {
+				w.add(what, v)
+			}
 		}
 	}
 	return ctx.Err()
 }
 
-// read reads a run and up to ahead bytes of the free pages that follow it.
-func (w *freeWorker) read(run mvccdb.Run, ahead int) ([]byte, error) {
-	size := uint64(w.db.PageSize())
-	pages := uint64(w.db.Size()) / size
-	for more := uint64(ahead) / size; more > 0 && run.First+run.Count < pages && !w.reached.Has(run.First+run.Count); more-- {
-		run.Count++
-	}
-	data, err := w.db.ReadPages(run, w.buf)
-	if err == nil {
-		w.buf = data
-	}
-	return data, err
-}
-
-// record judges a record found in free pages.
-func (w *freeWorker) record(ctx context.Context, run mvccdb.Run, data []byte, rec freeRecord) {
-	etcdKey := data[rec.key.from:rec.key.to:rec.key.to]
+// record judges a record found in free pages. data begins at byte start of the file.
+func (w *freeWorker) record(ctx context.Context, start int64, data []byte, rec foundRecord) {
+	etcdKey := rec.key.of(data)
 	k, ok := w.scope.match(etcdKey)
-	if !ok || !w.first(etcdKey, rec.mod) {
+	if !ok {
 		return
 	}
-	value := data[rec.value.from:min(rec.value.to, len(data))]
+	value := rec.value.of(data)
 	complete := rec.value.to <= len(data)
 	if !complete && rec.value.to-rec.value.from <= maxRecord {
-		// The value goes on behind what was read. A second buffer, because
+		// The value goes on behind what was read. A buffer of its own, because
 		// data is still being searched.
-		other := freeWorker{freeScan: w.freeScan}
-		if longer, err := other.read(run, rec.value.to-int(run.Count)*w.db.PageSize()+w.db.PageSize()); err == nil {
-			value = longer[rec.value.from:min(rec.value.to, len(longer))]
-			complete = rec.value.to <= len(longer)
+		if longer, err := w.db.ReadBytes(start+int64(rec.value.from), start+int64(rec.value.to), nil); err == nil {
+			value, complete = longer, len(longer) == rec.value.to-rec.value.from
 		}
 	}
-	at := stamp{create: rec.create, mod: rec.mod}
-	v := w.judge.value(ctx, k, stored{etcdKey: etcdKey, value: value, stamp: at})
-	if v.class.State == Unknown && !complete {
-		return // cut off before it could be told
+	if n := w.reused(start+int64(rec.value.from), value); n < len(value) {
+		value, complete = value[:n], false
 	}
-	w.add(v)
+	v, told := w.judge.value(ctx, k, stored{etcdKey: etcdKey, value: value, complete: complete, stamp: stamp{create: rec.create, mod: rec.mod}})
+	if told && (rec.whole || v.class.State != Unknown) {
+		w.add(binary.BigEndian.AppendUint64(slices.Clip(etcdKey), uint64(rec.mod)), v)
+	}
 }
 
-// orphan looks at a Secret in clear whose key was overwritten. Its metadata
-// still names it.
-func (w *freeWorker) orphan(value []byte) {
-	namespace, name := kube.ProtobufName(value)
-	if name == "" || len(w.scope.prefixes) == 0 {
-		return
+// reused returns how much of the bytes at a place of the file comes before a
+// page that begins with its own number: what stood there belongs to something
+// else by now.
+func (w *freeWorker) reused(at int64, b []byte) int {
+	size := int64(w.db.PageSize())
+	for page := (at + size - 1) / size; (page+1)*size > 0; page++ {
+		from := page*size - at
+		if from+pageHeader > int64(len(b)) {
+			break
+		}
+		if binary.LittleEndian.Uint64(b[from:]) == uint64(page) {
+			return int(from)
+		}
 	}
-	etcdKey := []byte(w.scope.prefixes[0] + "/secrets/" + namespace + "/" + name)
-	if !w.first(etcdKey, 0) {
-		return
+	return len(b)
+}
+
+// orphan judges a Secret in clear whose key was overwritten. Its metadata may
+// name it still. The first result stands for the version.
+func (s *databaseScan) orphan(value []byte, mark, file string) ([]byte, version) {
+	if len(s.scope.prefixes) == 0 {
+		return nil, version{}
+	}
+	format := kube.JSON
+	if mark[0] == 'k' {
+		format = kube.Protobuf
+	}
+	namespace, name := kube.ProtobufName(value)
+	etcdKey := []byte(s.scope.prefixes[len(s.scope.prefixes)-1] + "/secrets/")
+	what := value[:min(len(value), 2*len(mark)+lookBack)]
+	if name != "" {
+		etcdKey = append(etcdKey, namespace+"/"+name...)
+		what = etcdKey
 	}
 	gr := secretsResource()
-	state := w.judge.state(gr, kube.Storage{Format: kube.Protobuf})
-	w.add(w.judge.version(class{Resource: gr.String(), State: state}, etcdKey, stamp{}))
+	c := class{Resource: gr.String(), State: s.judge.state(gr, kube.Storage{Format: format})}
+	return what, s.judge.version(c, etcdKey, stamp{file: file})
 }
 
-func (w *freeWorker) add(v version) {
+// add counts a version, which what stands for, once for each class in which
+// copies of it were found. One that is in no format counts only if no other copy
+// tells more: a page is overwritten piece by piece.
+func (w *freeWorker) add(what []byte, v version) {
+	id := w.seen.ID(what)
+	ofClass := w.seen.ID(binary.BigEndian.AppendUint32(slices.Clip(what), v.class.number))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tally.add(Free, v)
+	if v.class.State == Unknown {
+		w.unclear[id] = v
+		return
+	}
+	w.seen.Set(id, 0)
+	if _, seen := w.seen.Set(ofClass, 0); !seen {
+		w.tally.add(Free, v)
+	}
 }
 
-// first reports whether this version was not seen before.
-func (f *freeScan) first(etcdKey []byte, mod int64) bool {
-	id := f.seen.ID(binary.BigEndian.AppendUint64(slices.Clip(etcdKey), uint64(mod)))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, seen := f.seen.Set(id, 0)
-	return !seen
+// judgeUnclear counts what was found in no format only.
+func (f *freeScan) judgeUnclear() {
+	for id, v := range f.unclear {
+		if _, seen := f.seen.Get(id); !seen {
+			f.tally.add(Free, v)
+		}
+	}
 }
 
 // span is a range of bytes.
 type span struct{ from, to int }
 
-func inside(spans []span, at int) bool {
-	for _, s := range spans {
-		if at >= s.from && at < s.to {
-			return true
-		}
-	}
-	return false
+// of returns the bytes of a range, as far as they are there.
+func (s span) of(data []byte) []byte {
+	to := min(s.to, len(data))
+	return data[min(s.from, to):to:to]
 }
 
-// occurrences yields where what stands in data.
-func occurrences(data, what []byte) iter.Seq[int] {
+// occurrences yields where what begins in data[from:limit].
+func occurrences(data, what []byte, from, limit int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for at := 0; ; at++ {
-			i := bytes.Index(data[at:], what)
+		end := min(limit+len(what)-1, len(data))
+		for at := from; at < end; at++ {
+			i := bytes.Index(data[at:end], what)
 			if i < 0 {
 				return
 			}
@@ -217,43 +273,44 @@ func occurrences(data, what []byte) iter.Seq[int] {
 	}
 }
 
-// freeRecord is a record of the key bucket found by its bytes. Its value may
-// reach past the end of what was read.
-type freeRecord struct {
+// foundRecord is a record of the key bucket, or a put of a log, found by its
+// bytes. Its value may reach past the end of what was read.
+type foundRecord struct {
 	key, value  span
 	create, mod int64
+	whole       bool // nothing speaks against it; else a part of it may be overwritten
 }
 
 // recordAt reads the record whose etcd key begins at at: before it stand the
 // field's tag and the key's length, after it the other fields in their order.
-func recordAt(data []byte, at int) (freeRecord, bool) {
+func recordAt(data []byte, at int) (foundRecord, bool) {
 	n := keyLength(data[:at])
 	if n == 0 || at+n > len(data) {
-		return freeRecord{}, false
+		return foundRecord{}, false
 	}
-	r := freeRecord{key: span{at, at + n}}
+	r := foundRecord{key: span{at, at + n}}
 	rest := data[at+n:]
 	var numbers [5]int64 // by field number: create, mod, version
 	for {
 		num, typ, tag := protowire.ConsumeTag(rest)
 		if tag < 0 || num < 2 || num > 5 {
-			return freeRecord{}, false
+			return foundRecord{}, false
 		}
 		rest = rest[tag:]
 		v, size := protowire.ConsumeVarint(rest)
 		if size < 0 {
-			return freeRecord{}, false
+			return foundRecord{}, false
 		}
 		rest = rest[size:]
 		if num == 5 {
 			from := len(data) - len(rest)
 			r.value = span{from, from + int(min(v, maxRecord+1))}
 			r.create, r.mod = numbers[2], numbers[3]
-			ok := typ == protowire.BytesType && v > 0 && r.create > 0 && r.mod >= r.create && numbers[4] > 0
-			return r, ok
+			r.whole = r.create > 0 && r.mod >= r.create && numbers[4] > 0
+			return r, typ == protowire.BytesType && v > 0
 		}
 		if typ != protowire.VarintType {
-			return freeRecord{}, false
+			return foundRecord{}, false
 		}
 		numbers[num] = int64(v)
 	}

@@ -41,7 +41,7 @@ func TestFreePagesAgainstAByteSearch(t *testing.T) {
 		c.put("/registry/secrets/ns/"+name(i), secretInClear("ns", name(i), i*i%9000))
 	}
 	for i := range n {
-		c.put("/registry/secrets/ns/"+name(i), encrypted+strings.Repeat("x", i%700))
+		c.put("/registry/secrets/ns/"+name(i), encrypted+strings.Repeat("x", i%700/16*16))
 	}
 	c.compact()
 	for i := range n / 2 { // overwrites some of what compaction freed

@@ -42,6 +42,7 @@ func (c *class) worthNaming() bool {
 type stored struct {
 	etcdKey, value []byte
 	complete       bool // the end of the value is there
+	opened         bool // the decrypt check is for it
 	stamp
 }
 
@@ -49,6 +50,7 @@ type stored struct {
 type stamp struct {
 	create, mod int64
 	index       uint64 // in the WAL
+	file        string // below the data directory, in Other
 }
 
 // version is one stored version of an object that is looked at. There may be
@@ -82,21 +84,25 @@ func newJudge(opts Options, s *scope) *judge {
 	return j
 }
 
-// value judges a stored value. What is not complete cannot be opened.
-func (j *judge) value(ctx context.Context, k kube.Key, v stored) version {
-	s := kube.Classify(v.value)
+// value judges a stored value. told is false for one that was cut off before it
+// could be told what it is.
+func (j *judge) value(ctx context.Context, k kube.Key, v stored) (judged version, told bool) {
+	s := j.opts.Config.Classify(v.value, v.complete)
+	if s.Cut {
+		return version{}, false
+	}
 	gr := kube.GroupResource{Group: k.Group, Resource: k.Resource}
 	c := class{Resource: gr.String()}
 	if j.scope.judges(gr) {
 		c.State, c.Provider, c.Key = j.state(gr, s), s.Provider, s.Key
-		if j.opts.Opener != nil && v.complete && s.Format == kube.Encrypted {
+		if j.opts.Opener != nil && v.opened && s.Format == kube.Encrypted {
 			c.open = j.open(ctx, k, v)
 		}
 	}
 	if j.rules != nil && s.Format.Plain() && searched(gr, k.Name) {
 		c.rules = detect(j.rules, k.Name, v.value)
 	}
-	return j.version(c, v.etcdKey, v.stamp)
+	return j.version(c, v.etcdKey, v.stamp), true
 }
 
 // version is a version of a class; its name is kept where it is needed.

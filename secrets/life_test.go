@@ -23,7 +23,7 @@ import (
 
 const (
 	inClear   = "k8s\x00\n\x0c\n\x02v1\x12\x06Secret\x12\x10PLAINTEXT-MARKER"
-	encrypted = "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER"
+	encrypted = "k8s:enc:aescbc:v1:key1:HIDDEN-MARKER-of-two-16byte-blks" // a whole number of blocks
 )
 
 // cluster is a cluster of one embedded member with a keyspace of Kubernetes.
@@ -198,11 +198,11 @@ func TestHistoryHasWhatCompactionKeeps(t *testing.T) {
 	c := newCluster(t)
 	written := c.put("/registry/secrets/ns/old", inClear)
 	for i := range 5 {
-		c.put("/registry/secrets/ns/other", fmt.Sprint(encrypted, i))
+		c.put("/registry/secrets/ns/other", encrypted+strings.Repeat(fmt.Sprint(i), 16))
 	}
 	c.compact()
 	for i := range 5 {
-		c.put("/registry/secrets/ns/other", fmt.Sprint(encrypted, i))
+		c.put("/registry/secrets/ns/other", encrypted+strings.Repeat(fmt.Sprint(i), 16))
 	}
 	c.put("/registry/secrets/ns/old", encrypted)
 	r := c.scan()

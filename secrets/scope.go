@@ -15,13 +15,22 @@ type scope struct {
 	config   *kube.EncryptionConfig
 	prefixes []string
 	dirs     [][]byte // beginnings of the keys that are looked at
-	wild     bool     // the directories are whole prefixes
-	all      bool     // every object is looked at, if only for credentials
+	named    []namedDir
+	wild     bool // the directories are whole prefixes
+	all      bool // every object is looked at, if only for credentials
+}
+
+// namedDir is where the objects of one resource are stored.
+type namedDir struct {
+	dir, prefix string
+	resource    kube.GroupResource
 }
 
 func newScope(prefixes []string, opts Options) *scope {
 	config := opts.Config
-	s := &scope{config: config, prefixes: prefixes, all: opts.Detect}
+	s := &scope{config: config, prefixes: slices.Clone(prefixes), all: opts.Detect}
+	// A control plane may lie below another's prefix.
+	slices.SortStableFunc(s.prefixes, func(a, b string) int { return len(b) - len(a) })
 	resources := []kube.GroupResource{secretsResource()}
 	if config != nil {
 		resources = append(resources, config.Resources()...)
@@ -30,11 +39,14 @@ func newScope(prefixes []string, opts Options) *scope {
 	for _, prefix := range prefixes {
 		if s.wild {
 			s.dirs = append(s.dirs, []byte(prefix+"/"))
-			continue
 		}
 		for _, gr := range resources {
+			if gr.Resource == "*" {
+				continue
+			}
 			for _, dir := range kube.StoragePrefixes(prefix, gr) {
 				s.dirs = append(s.dirs, []byte(dir))
+				s.named = append(s.named, namedDir{dir, prefix, gr})
 			}
 		}
 	}
@@ -67,6 +79,17 @@ func (s *scope) match(key []byte) (kube.Key, bool) {
 		}
 		return k, s.all || s.judges(kube.GroupResource{Group: k.Group, Resource: k.Resource})
 	}
+	return s.oddKey(key)
+}
+
+// oddKey takes apart a key that no API server writes, below a resource that is
+// looked at: its value counts all the same.
+func (s *scope) oddKey(key []byte) (kube.Key, bool) {
+	for _, d := range s.named {
+		if name, ok := bytes.CutPrefix(key, []byte(d.dir)); ok {
+			return kube.Key{Prefix: d.prefix, Group: d.resource.Group, Resource: d.resource.Resource, Name: string(name)}, true
+		}
+	}
 	return kube.Key{}, false
 }
 
@@ -75,7 +98,7 @@ func (s *scope) judges(gr kube.GroupResource) bool {
 	if gr == secretsResource() {
 		return true
 	}
-	if s.config == nil {
+	if s.config == nil || kube.Bookkeeping(gr) {
 		return false
 	}
 	_, configured := s.config.Providers(gr)
@@ -91,12 +114,12 @@ func (s *scope) inDir(key []byte) bool {
 	return false
 }
 
-// underPrefix reports whether key is Kubernetes', looked at or not.
-func (s *scope) underPrefix(key []byte) bool {
+// prefixOf returns the prefix that key is an object of.
+func (s *scope) prefixOf(key []byte) (string, bool) {
 	for _, p := range s.prefixes {
-		if len(key) > len(p) && key[len(p)] == '/' && string(key[:len(p)]) == p {
-			return true
+		if kube.IsBuiltInObject(p, key) {
+			return p, true
 		}
 	}
-	return false
+	return "", false
 }

@@ -151,7 +151,7 @@ func TestPlainStaysThoughEncryptionIsSetUp(t *testing.T) {
 		hits  int
 	}{
 		"not rewritten":  {"", "secrets live plain 1\n", 1},
-		"identity first": {"identity: {}\n  - ", "secrets live plain-as-configured 1\n", 0},
+		"identity first": {"identity: {}\n  - ", "secrets live plain-as-configured 1\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := kube.ParseEncryptionConfig([]byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n" +

@@ -21,10 +21,11 @@ const (
 	History Place = "history" // older revisions and deleted objects that are not compacted
 	Free    Place = "free"    // pages of the database file that are not in use any more
 	WAL     Place = "wal"     // the write-ahead log, and databases received from a leader
+	Other   Place = "other"   // files in the data directory that its member does not use
 )
 
 // Places lists all places, in the order of reports.
-func Places() []Place { return []Place{Live, History, Free, WAL} }
+func Places() []Place { return []Place{Live, History, Free, WAL, Other} }
 
 // State is the judgement on a stored version.
 type State string
@@ -121,6 +122,7 @@ type Finding struct {
 	CreateRevision int64  `json:"createRevision,omitempty"`
 	ModRevision    int64  `json:"modRevision,omitempty"`
 	Index          uint64 `json:"index,omitempty"` // of the entry in the WAL
+	File           string `json:"file,omitempty"`  // below the data directory, in Other
 }
 
 // Unopened is a stored version that the keys given do not open.
@@ -154,6 +156,7 @@ type Detection struct {
 	Rules     []string `json:"rules"`
 	Revision  int64    `json:"revision,omitempty"`
 	Index     uint64   `json:"index,omitempty"` // of the entry in the WAL
+	File      string   `json:"file,omitempty"`  // below the data directory, in Other
 }
 
 // Coverage tells how much of a place was read.
@@ -163,6 +166,14 @@ type Coverage struct {
 	Bytes   int64  `json:"bytes,omitempty"`
 	Objects int    `json:"objects"`          // stored versions looked at
 	Reason  string `json:"reason,omitempty"` // why it was not read, or what limits the result
+}
+
+// NotScanned is a file in a data directory that is no database and no log.
+type NotScanned struct {
+	File   string `json:"file"` // below the data directory
+	Reason string `json:"reason"`
+	// Searched is set where the bytes of the file were searched for records.
+	Searched bool `json:"searched"`
 }
 
 // KeyUse tells where a provider's key is in use: a key may leave the
@@ -184,7 +195,15 @@ type Report struct {
 	// NotNamed counts what Findings leaves out, where there are very many.
 	NotNamed int        `json:"findingsNotNamed,omitempty"`
 	Places   []Coverage `json:"places"`
-	Keys     []KeyUse   `json:"keys"`
+	// NotLookedAt are places that the scan was not asked for, or that the
+	// source does not have.
+	NotLookedAt []Place `json:"notLookedAt,omitempty"`
+	// OtherPrefixes are those of control planes that the scan was not asked for.
+	OtherPrefixes []string `json:"otherPrefixes,omitempty"`
+	// NotScanned are files of a data directory that were not read as a database
+	// or a log.
+	NotScanned []NotScanned `json:"notScanned,omitempty"`
+	Keys       []KeyUse     `json:"keys"`
 	// Opened, NotOpened and CannotTell count what the decrypt check found:
 	// values that open, that do not, and whose plugin gave no answer.
 	Opened     int        `json:"opened,omitempty"`
@@ -223,16 +242,5 @@ func (r *Report) damage(what string) {
 	r.DamageCount++
 	if len(r.Damage) < maxDamage {
 		r.Damage = append(r.Damage, what)
-	}
-}
-
-// changed notes that a running member wrote to the file while it was read.
-// What looked damaged may be nothing but that.
-func (r *Report) changed() {
-	r.ChangedWhileReading = true
-	for i := range r.Places {
-		if !r.Places[i].Read {
-			r.Places[i].Reason = "it changed while it was read"
-		}
 	}
 }

@@ -69,7 +69,7 @@ func (t *tally) list(place Place, c *class, n named) {
 		f := t.finding(place, c, n)
 		t.report.Detected = append(t.report.Detected, Detection{
 			EtcdKey: f.EtcdKey, Resource: f.Resource, Namespace: f.Namespace, Name: f.Name, Place: place,
-			Rules: strings.Split(c.rules, ","), Revision: f.Revision, Index: f.Index,
+			Rules: strings.Split(c.rules, ","), Revision: f.Revision, Index: f.Index, File: f.File,
 		})
 	}
 }
@@ -77,7 +77,7 @@ func (t *tally) list(place Place, c *class, n named) {
 func (t *tally) finding(place Place, c *class, n named) Finding {
 	f := Finding{
 		EtcdKey: n.etcdKey, Resource: c.Resource, Place: place, State: c.State, Provider: c.Provider, Key: c.Key,
-		Revision: n.mod, CreateRevision: n.create, ModRevision: n.mod, Index: n.index,
+		Revision: n.mod, CreateRevision: n.create, ModRevision: n.mod, Index: n.index, File: n.file,
 	}
 	if k, ok := t.scope.match([]byte(n.etcdKey)); ok {
 		// Parts of the etcd key, so that they cost no memory of their own.
@@ -99,27 +99,27 @@ func (t *tally) place(p Place, read bool, bytes int64, reason string) {
 	t.report.Places = append(t.report.Places, Coverage{Place: p, Read: read, Bytes: bytes, Objects: t.seen[p], Reason: reason})
 }
 
-// merge takes over all that another tally has, as found in one place.
-func (t *tally) merge(p Place, from *tally) {
+// merge takes over all that another tally has, as found in one place, and in a file.
+func (t *tally) merge(p Place, from *tally, file string) {
 	for c, n := range from.counts {
 		t.count(p, c.class, n)
 	}
 	for _, f := range from.report.Findings {
 		if t.named[p] < t.most {
 			t.named[p]++
-			f.Place = p
+			f.Place, f.File = p, file
 			t.report.Findings = append(t.report.Findings, f)
 		}
 	}
 	for _, d := range from.report.Detected {
 		if t.leaks[p] < t.most {
 			t.leaks[p]++
-			d.Place = p
+			d.Place, d.File = p, file
 			t.report.Detected = append(t.report.Detected, d)
 		}
 	}
 	for _, d := range from.report.Damage {
-		t.report.damage(d)
+		t.report.damage(strings.TrimPrefix(file+": "+d, ": "))
 	}
 }
 
@@ -166,7 +166,12 @@ func (t *tally) sum() {
 // finish completes the report.
 func (t *tally) finish(config *kube.EncryptionConfig) {
 	r := t.report
-	r.Prefixes = t.scope.prefixes
+	r.Prefixes = slices.Sorted(slices.Values(t.scope.prefixes))
+	for _, p := range Places() {
+		if !slices.ContainsFunc(r.Places, func(c Coverage) bool { return c.Place == p }) {
+			r.NotLookedAt = append(r.NotLookedAt, p)
+		}
+	}
 	t.sum()
 	places, states := Places(), States()
 	slices.SortFunc(r.Summary, func(a, b Count) int {
@@ -195,7 +200,7 @@ func (t *tally) finish(config *kube.EncryptionConfig) {
 		return cmp.Compare(slices.Index(places, a.Place), slices.Index(places, b.Place))
 	})
 	r.Keys = keyUse(r.Summary, config)
-	r.Next = nextSteps(r)
+	r.Next = nextSteps(r, config)
 }
 
 // keyUse lists every key that is in use or configured.

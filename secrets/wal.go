@@ -1,16 +1,13 @@
 package secrets
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -36,15 +33,14 @@ type walLog struct {
 }
 
 const (
-	walEntry   = 2 // types of records
-	walCRC     = 4
-	frameSize  = 8
 	maxTxn     = 16 // transactions in transactions
 	tailWindow = 1 << 20
+	lookBack   = 16      // before a key stand its tag and its length
+	maxSegment = 1 << 30 // of which the end cannot be read; etcd's have 64 MiB
 )
 
 // read reads every file of the log's folder. Segments that a running member
-// removes meanwhile are no concern.
+// removes meanwhile are no concern; those that cannot be read are damage.
 func (w *walLog) read(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -52,14 +48,17 @@ func (w *walLog) read(dir string) error {
 	}
 	segments := 0
 	for _, e := range entries {
-		if !e.Type().IsRegular() {
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 			continue
 		}
-		segment := strings.HasSuffix(e.Name(), ".wal") || strings.HasSuffix(e.Name(), ".wal.broken")
-		if segment {
+		if isSegment(e.Name()) {
 			segments++
 		}
-		if err := w.file(filepath.Join(dir, e.Name()), segment); err != nil && !errors.Is(err, os.ErrNotExist) {
+		err := w.file(path)
+		if _, failed := errors.AsType[*fs.PathError](err); failed && !errors.Is(err, fs.ErrNotExist) {
+			w.damage(err.Error())
+		} else if err != nil && !failed {
 			return fmt.Errorf("read write-ahead log: %w", err)
 		}
 	}
@@ -69,250 +68,56 @@ func (w *walLog) read(dir string) error {
 	return nil
 }
 
-func (w *walLog) file(path string, segment bool) (err error) {
-	f, err := os.Open(path)
+// isSegment reports whether a file is a segment of a log by its name.
+func isSegment(name string) bool {
+	return strings.HasSuffix(name, ".wal") || strings.HasSuffix(name, ".wal.broken")
+}
+
+func (w *walLog) file(path string) (err error) {
+	f, size, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
+	w.bytes += size
+	if isSegment(path) {
+		return w.segment(OSFile{f}, size, filepath.Base(path))
 	}
-	w.bytes += info.Size()
-	end := int64(0)
-	if segment {
-		s := walSegment{walLog: w, in: bufio.NewReaderSize(f, 1<<20), size: info.Size(), name: filepath.Base(path)}
-		if err := s.records(); err != nil {
-			return err
-		}
-		end = s.at
-	}
-	return w.tail(f, end, info.Size())
+	return w.tail(f, size)
 }
 
-// walSegment is a segment being read.
-type walSegment struct {
-	*walLog
-	in   *bufio.Reader
-	size int64
-	name string
-	at   int64 // end of the last good record
-	sum  uint32
-	buf  []byte
+// tail searches a file for puts by their bytes.
+func (w *walLog) tail(f io.ReaderAt, size int64) error {
+	return windows(f, size, w.search)
 }
 
-// records reads records up to the end, which is a frame of zeroes, the end of
-// the file, or a frame that makes no sense: a torn tail.
-func (s *walSegment) records() error {
-	for {
-		head, err := s.in.Peek(frameSize)
+// windows hands on the bytes of a file piece by piece. What begins in the part
+// [from, limit) of a piece is the piece's own; what is around it is context.
+func windows(f io.ReaderAt, size int64, search func(data []byte, from, limit int) error) error {
+	buf := make([]byte, lookBack+tailWindow+lookAhead)
+	for at := int64(0); at < size; at += tailWindow {
+		start := max(at-lookBack, 0)
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), size-start)], start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if len(head) < frameSize {
-			return nil
-		}
-		length := binary.LittleEndian.Uint64(head)
-		size, pad := int64(length&^(0xff<<56)), int64(0)
-		if length>>63 == 1 {
-			pad = int64(length >> 56 & 7)
-		}
-		if size == 0 || size > s.size-s.at-frameSize-pad {
-			return nil
-		}
-		if _, err := s.in.Discard(frameSize); err != nil {
-			return err
-		}
-		s.buf = slices.Grow(s.buf[:0], int(size+pad))[:size+pad]
-		switch _, err := io.ReadFull(s.in, s.buf); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		good, err := s.record(s.buf[:size])
-		if !good || err != nil {
-			return err
-		}
-		s.at += frameSize + size + pad
-	}
-}
-
-// record takes one record. It is not good where it cannot be read, which ends
-// the segment; one with a wrong checksum is damage, but its frame holds.
-func (s *walSegment) record(b []byte) (good bool, err error) {
-	var kind, sum uint64
-	var data []byte
-	ok := eachField(b, func(num protowire.Number, v uint64, content []byte) error {
-		switch num {
-		case 1:
-			kind = v
-		case 2:
-			sum = v
-		case 3:
-			data = content
-		}
-		return nil
-	}) == nil
-	if !ok || kind == 0 {
-		return false, nil
-	}
-	if kind == walCRC {
-		s.sum = uint32(sum)
-		return true, nil
-	}
-	s.sum = crc32.Update(s.sum, crc32.MakeTable(crc32.Castagnoli), data)
-	if s.sum != uint32(sum) {
-		if s.torn(b) {
-			return false, nil
-		}
-		s.damage(fmt.Sprintf("%s: the record at byte %d has a wrong checksum", s.name, s.at))
-		s.sum = uint32(sum)
-	}
-	if kind == walEntry {
-		return true, s.entry(data)
-	}
-	return true, nil
-}
-
-// torn reports whether the record b, which has a wrong checksum, was torn by a
-// crash while it was written: nothing follows, and a sector of it is zeroes.
-func (s *walSegment) torn(b []byte) bool {
-	if next, _ := s.in.Peek(frameSize); len(bytes.Trim(next, "\x00")) > 0 {
-		return false
-	}
-	const sector = 512
-	for at := s.at + frameSize; len(b) > 0; {
-		n := min(sector-at%sector, int64(len(b)))
-		if len(bytes.Trim(b[:n], "\x00")) == 0 {
-			return true
-		}
-		b, at = b[n:], at+n
-	}
-	return false
-}
-
-// entry takes a raft entry: its index, and the puts in its request. What
-// cannot be decoded is no request of etcd v3.
-func (w *walLog) entry(b []byte) error {
-	var index uint64
-	var data []byte
-	_ = eachField(b, func(num protowire.Number, v uint64, content []byte) error {
-		switch num {
-		case 3:
-			index = v
-		case 4:
-			data = content
-		}
-		return nil
-	})
-	return w.request(index, data, 4, 6, 0)
-}
-
-// request looks for puts in a request, whose fields put and txn differ
-// between the whole request and an operation of a transaction.
-func (w *walLog) request(index uint64, b []byte, put, txn protowire.Number, depth int) error {
-	if depth > maxTxn {
-		return nil
-	}
-	err := eachField(b, func(num protowire.Number, _ uint64, content []byte) error {
-		switch num {
-		case put:
-			return w.putRequest(index, content)
-		case txn:
-			return stop(eachField(content, func(num protowire.Number, _ uint64, op []byte) error {
-				if num != 2 && num != 3 { // what to do on success and on failure
-					return nil
-				}
-				return w.request(index, op, 2, 4, depth+1)
-			}))
-		}
-		return nil
-	})
-	return stop(err)
-}
-
-func (w *walLog) putRequest(index uint64, b []byte) error {
-	p := walPut{index: index, complete: true}
-	err := eachField(b, func(num protowire.Number, _ uint64, content []byte) error {
-		switch num {
-		case 1:
-			p.key = content
-		case 2:
-			p.value = content
-		}
-		return nil
-	})
-	if err != nil || len(p.key) == 0 || len(p.value) == 0 {
-		return nil // no put after all
-	}
-	return w.put(p)
-}
-
-// errMessage says that bytes are no protobuf message.
-var errMessage = errors.New("not a protobuf message")
-
-// stop drops errMessage: what is no message holds nothing.
-func stop(err error) error {
-	if errors.Is(err, errMessage) {
-		return nil
-	}
-	return err
-}
-
-// eachField visits the numbers and the contents of a message.
-func eachField(b []byte, visit func(num protowire.Number, v uint64, content []byte) error) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return errMessage
-		}
-		b = b[n:]
-		var v uint64
-		var content []byte
-		switch typ {
-		case protowire.VarintType:
-			v, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			content, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
-		}
-		if n < 0 {
-			return errMessage
-		}
-		if err := visit(num, v, content); err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return nil
-}
-
-// tail searches a file from a place on for puts by their bytes.
-func (w *walLog) tail(f io.ReaderAt, from, size int64) error {
-	buf := make([]byte, tailWindow+lookAhead)
-	for ; from < size; from += tailWindow {
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), size-from)], from)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if err := w.search(buf[:n], min(n, tailWindow)); err != nil {
+		from := min(int(at-start), n)
+		if err := search(buf[:n], from, min(n, from+tailWindow)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// search looks for keys that begin before limit.
-func (w *walLog) search(data []byte, limit int) error {
+// search looks for keys that begin in [from, limit).
+func (w *walLog) search(data []byte, from, limit int) error {
 	for _, dir := range w.dirs {
-		for at := range occurrences(data[:min(limit+len(dir), len(data))], dir) {
-			p, ok := putAt(data, at)
+		for at := range occurrences(data, dir, from, limit) {
+			rec, ok := putAt(data, at)
 			if !ok {
 				continue
 			}
+			p := walPut{key: rec.key.of(data), value: rec.value.of(data), complete: rec.value.to <= len(data)}
 			if err := w.put(p); err != nil {
 				return err
 			}
@@ -322,21 +127,20 @@ func (w *walLog) search(data []byte, limit int) error {
 }
 
 // putAt reads the put whose key begins at at.
-func putAt(data []byte, at int) (walPut, bool) {
+func putAt(data []byte, at int) (foundRecord, bool) {
 	n := keyLength(data[:at])
 	if n == 0 || at+n > len(data) {
-		return walPut{}, false
+		return foundRecord{}, false
 	}
 	rest := data[at+n:]
 	num, typ, tag := protowire.ConsumeTag(rest)
 	if tag < 0 || num != 2 || typ != protowire.BytesType {
-		return walPut{}, false
+		return foundRecord{}, false
 	}
 	size, m := protowire.ConsumeVarint(rest[tag:])
-	if m < 0 || size == 0 || size > maxRecord {
-		return walPut{}, false
+	if m < 0 || size == 0 {
+		return foundRecord{}, false
 	}
-	rest = rest[tag+m:]
-	end := min(size, uint64(len(rest)))
-	return walPut{key: data[at : at+n], value: rest[:end], complete: end == size}, true
+	from := at + n + tag + m
+	return foundRecord{key: span{at, at + n}, value: span{from, from + int(min(size, math.MaxInt32))}, whole: true}, true
 }

@@ -101,9 +101,10 @@ func (d *discovery) show(ctx context.Context, dir string) error {
 	return nil
 }
 
-// descend looks at each first part of the keys below dir.
+// descend looks at each first part of the keys below dir. A control plane may
+// lie below another one's prefix, so it does not stop where it has found one.
 func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
-	if d.found(dir) || depth > maxParts {
+	if depth > maxParts {
 		return nil
 	}
 	from := dir + "/"
@@ -120,30 +121,35 @@ func (d *discovery) descend(ctx context.Context, dir string, depth int) error {
 		if len(resp.Kvs) == 0 {
 			return nil
 		}
-		part, deeper := firstPart(resp.Kvs[0].Key[len(dir)+1:])
+		key := resp.Kvs[0].Key
+		part, deeper := firstPart(key[len(dir)+1:])
 		below := dir + "/" + part
 		from = below + "\x00"
 		if !deeper {
 			continue
 		}
-		if wellKnown(part) {
-			err = d.judge(ctx, dir, below)
-		} else {
-			err = d.descend(ctx, below, depth+1)
-		}
-		if err != nil || d.found(dir) {
+		if err := d.look(ctx, dir, below, key, depth); err != nil {
 			return err
 		}
 		from = below + "0" // the first key that does not begin with below + "/"
 	}
 }
 
-// judge looks at dir, which has a well-known resource in the directory below.
-func (d *discovery) judge(ctx context.Context, dir, below string) error {
-	if err := d.check(ctx, dir); err != nil || d.found(dir) {
-		return err
+// look looks at what is in below, a directory of dir of which key is the first one.
+func (d *discovery) look(ctx context.Context, dir, below string, key []byte, depth int) error {
+	known, fits := objectBelow(key[len(dir)+1:])
+	if known {
+		if err := d.check(ctx, dir); err != nil {
+			return err
+		}
+		if err := d.show(ctx, below+"/"); err != nil {
+			return err
+		}
 	}
-	return d.show(ctx, below+"/")
+	if fits && d.found(dir) {
+		return nil // objects of the control plane at dir
+	}
+	return d.descend(ctx, below, depth+1)
 }
 
 // firstPart cuts a key at its first slash; deeper is false where there is none.

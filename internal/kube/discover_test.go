@@ -27,7 +27,15 @@ func TestDiscover(t *testing.T) {
 		"control planes by name":   {[]string{"/x/one/namespaces/a", "/x/one/secrets/a/b", "/x/two/pods/a/b", "/x/two/ranges/ips"}, []string{"/x/one", "/x/two"}},
 		"one kind alone":           {[]string{"/app/events/a/b"}, []string{"/app"}},
 		"a namespace is no prefix": {[]string{"/x/deployments/n/a", "/x/podtemplates/secrets/a"}, []string{"/x"}},
-		"nothing":                  {nil, nil},
+		"one below another's prefix": {
+			[]string{"/registry/namespaces/a", "/registry/secrets/a/b", "/registry/tenant-b/secrets/a/b"}, []string{"/registry", "/registry/tenant-b"},
+		},
+		"one below another's, with a dot": {
+			[]string{"/registry/namespaces/a", "/registry/tenant.b/secrets/a/b"}, []string{"/registry", "/registry/tenant.b"},
+		},
+		"a prefix that is called as a resource": {[]string{"/pods/registry/secrets/a/b", "/pods/registry/a.b/c/d"}, []string{"/pods/registry"}},
+		"new resources only":                    {[]string{"/x/podgroups/a/b"}, []string{"/x"}},
+		"nothing":                               {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := client.Delete(t.Context(), "\x00", clientv3.WithFromKey()); err != nil {

@@ -90,7 +90,7 @@ func TestFinder(t *testing.T) {
 		"one name alone is not":        {[]string{"/app/secrets/db", "hunter2", "/app/secrets/mail", "x"}, nil},
 		"two control planes":           {[]string{"/t1/pods/a/b", pod, "/t2/pods/a/b", pod}, []string{"/t1", "/t2"}},
 		"a custom resource named secrets": {
-			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", pod}, []string{"/registry"},
+			[]string{"/registry/pods/a/b", pod, "/registry/vault.io/secrets/a/b", `{"kind":"Secret","apiVersion":"vault.io/v1"}`, "/registry/vault.io/pods/a/b", "k8s:enc:aescbc:v1:key:x"}, []string{"/registry"},
 		},
 		"a prefix with a dot": {[]string{"/kubernetes.io/pods/a/b", pod}, []string{"/kubernetes.io"}},
 		"words of Kubernetes in another program's keys": {
@@ -103,7 +103,21 @@ func TestFinder(t *testing.T) {
 		"a prefix without a slash":  {[]string{"registry/pods/a/b", pod}, nil},
 		"a prefix of four parts":    {[]string{"/a/b/c/d/pods/n/x", pod}, []string{"/a/b/c/d"}},
 		"a prefix of five parts":    {[]string{"/a/b/c/d/e/pods/n/x", pod}, nil},
-		"nothing":                   {[]string{"foo", "bar"}, nil},
+		"a control plane below another's prefix": {
+			[]string{"/registry/pods/a/b", pod, "/registry/tenant-b/secrets/a/b", pod}, []string{"/registry", "/registry/tenant-b"},
+		},
+		"one below another's prefix, with a dot": {
+			[]string{"/registry/pods/a/b", pod, "/registry/tenant.b/secrets/a/b", pod}, []string{"/registry", "/registry/tenant.b"},
+		},
+		"a prefix that is called as a resource": {[]string{"/pods/registry/secrets/a/b", pod}, []string{"/pods/registry"}},
+		"one of a resource below another's": {
+			[]string{"/registry/pods/a/b", pod, "/registry/pods/secrets/a/b", pod}, []string{"/registry", "/registry/pods"},
+		},
+		"namespaces that are called as resources": {
+			[]string{"/registry/cronjobs/namespaces/a", pod, "/registry/services/specs/pods/a", pod, "/registry/ranges/serviceips", pod}, []string{"/registry"},
+		},
+		"a control plane with new resources only": {[]string{"/registry/podgroups/a/b", pod}, []string{"/registry"}},
+		"nothing": {[]string{"foo", "bar"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Finder

@@ -64,13 +64,9 @@ func ParseKey(prefix string, key []byte) (k Key, ok bool) {
 		k.Group, k.Resource, parts = openshift.Group, openshift.Resource, parts[below:]
 	case len(parts) >= 2 && isGroup(parts[0]): // a custom resource
 		k.Group, k.Resource, parts = parts[0], parts[1], parts[2:]
-	case len(parts) >= 2 && parts[0] == "services" && parts[1] == "specs":
-		k.Resource, parts = "services", parts[2:]
-	case len(parts) >= 2 && parts[0] == "services" && parts[1] == "endpoints":
-		k.Resource, parts = "endpoints", parts[2:]
 	default:
-		gr := stored(parts[0])
-		k.Group, k.Resource, parts = gr.Group, gr.Resource, parts[1:]
+		gr, taken := storedAt(parts)
+		k.Group, k.Resource, parts = gr.Group, gr.Resource, parts[taken:]
 	}
 	switch len(parts) {
 	case 1:
@@ -104,12 +100,15 @@ func StoragePrefixes(prefix string, gr GroupResource) []string {
 	if dir := openshiftDir(prefix, gr); dir != "" {
 		return []string{prefix + "/" + dir + "/"}
 	}
+	if r, ok := BuiltIn(gr); ok {
+		return []string{prefix + "/" + r.Path + "/"}
+	}
 	withGroup := prefix + "/" + gr.Group + "/" + gr.Resource + "/"
-	without := prefix + "/" + storageName(gr) + "/"
+	without := prefix + "/" + gr.Resource + "/"
 	switch {
 	case !isGroup(gr.Group):
 		return []string{without}
-	case builtIn(gr.Group): // some of these groups are stored with their group, others without
+	case builtIn(gr.Group): // of a newer API server: some groups are stored with their name, others without
 		return []string{without, withGroup}
 	}
 	return []string{withGroup}

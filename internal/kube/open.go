@@ -46,14 +46,14 @@ func NewOpener(config *EncryptionConfig, plugins map[string]*Plugin) *Opener {
 // Open returns the object in value, which is stored under the given etcd key:
 // the authenticated formats bind a value to its key. Errors name no content.
 func (o *Opener) Open(ctx context.Context, key Key, etcdKey, value []byte) ([]byte, error) {
-	s := Classify(value)
+	s := o.config.Classify(value, true)
 	if s.Format.Plain() {
 		return value, nil
 	}
 	if s.Format != Encrypted {
 		return nil, fmt.Errorf("open value: unknown format: %w", ErrOpen)
 	}
-	_, sealed := splitEncrypted(value)
+	_, sealed := o.config.split(value, true)
 	providers, _ := o.config.Providers(GroupResource{Group: key.Group, Resource: key.Resource})
 	known := false
 	for _, p := range providers {

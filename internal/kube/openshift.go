@@ -37,3 +37,6 @@ func openshiftDir(prefix string, gr GroupResource) string {
 	}
 	return ""
 }
+
+// IsOpenShift reports whether a prefix is one under which OpenShift keeps its objects.
+func IsOpenShift(prefix string) bool { return prefix == openshiftPrefix || prefix == "/kubernetes.io" }

@@ -26,28 +26,37 @@ const (
 // not change it. Deletions are no evidence and are not shown to a Finder. The
 // zero value is ready.
 type Finder struct {
-	certain candidates[struct{}]        // prefixes with a value that only an API server writes
+	certain candidates[proof]           // prefixes with a value that only an API server writes
 	likely  candidates[map[string]bool] // kinds of objects in JSON, which other programs write as well
 	last    string                      // a certain prefix: most keys in a row share it
 	isLast  bool
 }
 
+// proof is what speaks for a prefix.
+type proof struct {
+	protobuf bool // a value is in protobuf, which API servers write only for their own resources
+	fits     bool // a key has as many parts as an object of its resource has
+}
+
 // Add shows the finder one stored key with its value, of which the first 512
 // bytes are enough.
 func (f *Finder) Add(key, value []byte) {
-	if f.isLast && hasDir(key, f.last) {
-		return // whatever it says belongs to a prefix that is certain already
+	if f.isLast && IsBuiltInObject(f.last, key) {
+		return // it belongs to a prefix that is certain already
 	}
 	certain := isStorage(value)
 	if !certain && !isStorageJSON(value) {
 		return // other programs have keys with such words in them
 	}
-	prefix, kind, ok := splitAtKind(key)
+	prefix, kind, fits, ok := splitAtKind(key)
 	switch {
 	case !ok:
 	case certain:
-		f.certain.at(prefix)
-		f.last, f.isLast = prefix, true
+		known := f.certain.at(prefix)
+		known.protobuf = known.protobuf || bytes.HasPrefix(value, []byte(protobufMagic))
+		known.fits = known.fits || fits
+		// A prefix that looks like a group has to be seen in protobuf.
+		f.last, f.isLast = prefix, known.protobuf && known.fits && !calledAsResource(prefix)
 	default:
 		kinds := f.likely.at(prefix)
 		if *kinds == nil {
@@ -57,10 +66,17 @@ func (f *Finder) Add(key, value []byte) {
 	}
 }
 
+// calledAsResource reports whether a part of prefix is the name of a resource,
+// so that a key below may be cut in two ways.
+func calledAsResource(prefix string) bool {
+	return slices.ContainsFunc(strings.Split(prefix, "/"), func(part string) bool { return builtInAt(part) >= 0 || wellKnown(part) })
+}
+
 // Merge adds everything that was shown to other.
 func (f *Finder) Merge(other *Finder) {
-	for prefix := range other.certain.all {
-		f.certain.at(prefix)
+	for prefix, proof := range other.certain.all {
+		known := f.certain.at(prefix)
+		known.protobuf, known.fits = known.protobuf || proof.protobuf, known.fits || proof.fits
 	}
 	for prefix, kinds := range other.likely.all {
 		mine := f.likely.at(prefix)
@@ -82,21 +98,39 @@ func (f *Finder) Prefixes() []string {
 			found = append(found, prefix)
 		}
 	}
-	return outermost(found)
+	return f.withoutGroups(f.withoutGuesses(found))
 }
 
-// outermost sorts prefixes and drops those below another one: a custom
-// resource, or a namespace, may be called "secrets".
-func outermost(prefixes []string) []string {
+// withoutGuesses drops prefixes without a key that has the form of an object's,
+// where one with such a key lies below: "/pods/registry" is no pod.
+func (f *Finder) withoutGuesses(prefixes []string) []string {
+	return slices.DeleteFunc(prefixes, func(p string) bool {
+		if proof := f.certain.all[p]; proof == nil || proof.fits {
+			return false
+		}
+		for other, proof := range f.certain.all {
+			if proof.fits && hasDir([]byte(other), p) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// withoutGroups sorts prefixes and drops those that are only a group of custom
+// resources under another one: "/registry/vault.io" has "secrets" when a custom
+// resource is named so. What is stored there in protobuf is of a control plane.
+func (f *Finder) withoutGroups(prefixes []string) []string {
 	slices.Sort(prefixes)
-	var outer []string
+	var kept []string
 	for _, p := range slices.Compact(prefixes) {
-		below := func(o string) bool { return hasDir([]byte(p), o) }
-		if !slices.ContainsFunc(outer, below) {
-			outer = append(outer, p)
+		proof := f.certain.all[p]
+		group := func(o string) bool { return hasDir([]byte(p), o) && isGroup(p[len(o)+1:]) }
+		if proof != nil && proof.protobuf || !slices.ContainsFunc(kept, group) {
+			kept = append(kept, p)
 		}
 	}
-	return outer
+	return kept
 }
 
 // candidates are prefixes with what is known of each. The zero value is empty.
@@ -135,24 +169,71 @@ func (c *candidates[T]) shrink(n int) {
 	}
 }
 
-// splitAtKind cuts key before its first part that is a well-known resource.
-// Prefixes begin with a slash and have at most maxParts parts.
-func splitAtKind(key []byte) (prefix, kind string, ok bool) {
+// splitAtKind cuts key before the resource that it is an object of. Where no
+// part of the key is followed by as many parts as an object of that resource
+// has, the first part that is a well-known resource counts. Prefixes begin with
+// a slash and have at most maxParts parts.
+func splitAtKind(key []byte) (prefix, kind string, fits, ok bool) {
 	if len(key) == 0 || key[0] != '/' {
-		return "", "", false
+		return "", "", false, false
 	}
 	slash := 0
 	for range maxParts + 1 {
-		end := bytes.IndexByte(key[slash+1:], '/')
-		if end < 0 {
-			return "", "", false // a kind is followed by a name
+		part, deeper := firstPart(key[slash+1:])
+		if !deeper {
+			break // a kind is followed by a name
 		}
-		if part := key[slash+1 : slash+1+end]; wellKnown(string(part)) {
-			return string(key[:slash]), string(part), true
+		switch known, fits := objectBelow(key[slash+1:]); {
+		case fits:
+			return string(key[:slash]), part, true, true
+		case known && !ok && wellKnown(part):
+			prefix, kind, ok = string(key[:slash]), part, true
 		}
-		slash += 1 + end
+		slash += 1 + len(part)
 	}
-	return "", "", false
+	return prefix, kind, false, ok
+}
+
+// objectBelow reports whether rest begins with a resource that is known, and
+// whether as many parts follow as an object of it has.
+func objectBelow(rest []byte) (known, fits bool) {
+	first, _ := firstPart(rest)
+	below := rest[min(len(first)+1, len(rest)):]
+	if i := builtInAt(first); i >= 0 {
+		return true, parts(below) == objectParts(i)
+	}
+	second, deeper := firstPart(below)
+	if i := builtInAt(first + "/" + second); deeper && i >= 0 {
+		return true, parts(below[len(second)+1:]) == objectParts(i)
+	}
+	n := parts(below)
+	return wellKnown(first), wellKnown(first) && n >= 1 && n <= 2 // OpenShift's, and API servers' own bookkeeping
+}
+
+// IsBuiltInObject reports whether key is that of an object under prefix, of a
+// resource that every API server has.
+func IsBuiltInObject(prefix string, key []byte) bool {
+	if !hasDir(key, prefix) {
+		return false
+	}
+	_, fits := objectBelow(key[len(prefix)+1:])
+	return fits
+}
+
+// objectParts is how many parts a key has behind the path of a built-in resource.
+func objectParts(i int) int {
+	if builtIns[i].Namespaced {
+		return 2
+	}
+	return 1
+}
+
+// parts counts the parts of a key, 0 where one is empty.
+func parts(key []byte) int {
+	if len(key) == 0 || key[0] == '/' || key[len(key)-1] == '/' || bytes.Contains(key, []byte("//")) {
+		return 0
+	}
+	return 1 + bytes.Count(key, []byte("/"))
 }
 
 func hasDir(key []byte, dir string) bool {

@@ -1,93 +1,88 @@
 package kube
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// stored maps the first part of an etcd key to the resource the API knows.
-// Built-in resources are stored under their bare name, without their group; a
-// name not listed here is taken as one of the core group.
-func stored(dir string) GroupResource {
-	switch dir {
-	case "minions":
-		return GroupResource{Resource: "nodes"}
-	case "controllers":
-		return GroupResource{Resource: "replicationcontrollers"}
-	case "ingress":
-		return GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}
-	case "podsecuritypolicy":
-		return GroupResource{Group: "policy", Resource: "podsecuritypolicies"}
-	}
-	return GroupResource{Group: groupOf(dir), Resource: dir}
+// Resource is a resource that API servers define themselves, as the source of
+// Kubernetes describes it.
+type Resource struct {
+	GroupResource
+	Kind       string
+	Singular   string
+	ShortNames []string
+	Namespaced bool
+	Path       string   // where its objects are stored, below the etcd prefix: "services/specs"
+	Stored     string   // the version in which they are stored
+	Served     []string // the versions that the API serves, the preferred one first; none for a removed resource
 }
 
-// storageName is the inverse of stored.
-func storageName(gr GroupResource) string {
-	switch gr {
-	case GroupResource{Resource: "nodes"}:
-		return "minions"
-	case GroupResource{Resource: "replicationcontrollers"}:
-		return "controllers"
-	case GroupResource{Resource: "services"}:
-		return "services/specs"
-	case GroupResource{Resource: "endpoints"}:
-		return "services/endpoints"
-	case GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}:
-		return "ingress"
-	case GroupResource{Group: "policy", Resource: "podsecuritypolicies"}:
-		return "podsecuritypolicy"
+// BuiltIns returns all resources that API servers define themselves, in order
+// of path, with those that older ones had.
+func BuiltIns() []Resource { return slices.Clone(builtIns[:]) }
+
+// BuiltIn returns the description of a resource, false for one that comes from
+// a CustomResourceDefinition or an aggregated API server.
+func BuiltIn(gr GroupResource) (Resource, bool) {
+	if i := builtInNamed(gr); i >= 0 {
+		return builtIns[i], true
 	}
-	return gr.Resource
+	return Resource{}, false
 }
 
-// groupOf is the API group of a built-in resource that is not in the core group.
-func groupOf(resource string) string {
-	switch resource {
-	case "controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets":
-		return "apps"
-	case "cronjobs", "jobs":
-		return "batch"
-	case "horizontalpodautoscalers":
-		return "autoscaling"
-	case "poddisruptionbudgets":
-		return "policy"
-	case "certificatesigningrequests", "clustertrustbundles", "podcertificaterequests":
-		return "certificates.k8s.io"
-	case "leases", "leasecandidates":
-		return "coordination.k8s.io"
-	case "endpointslices":
-		return "discovery.k8s.io"
-	case "flowschemas", "prioritylevelconfigurations":
-		return "flowcontrol.apiserver.k8s.io"
-	case "ingressclasses", "networkpolicies", "ipaddresses", "servicecidrs":
-		return "networking.k8s.io"
-	case "runtimeclasses":
-		return "node.k8s.io"
-	case "clusterroles", "clusterrolebindings", "roles", "rolebindings":
-		return "rbac.authorization.k8s.io"
-	case "deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices", "devicetaintrules":
-		return "resource.k8s.io"
-	case "priorityclasses":
-		return "scheduling.k8s.io"
-	case "csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments", "volumeattributesclasses":
-		return "storage.k8s.io"
-	case "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
-		"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
-		return "admissionregistration.k8s.io"
-	case "storageversions":
-		return "internal.apiserver.k8s.io"
-	case "storageversionmigrations":
-		return "storagemigration.k8s.io"
+// FindBuiltIn finds a resource by what people call it: its name, its singular,
+// a short name or its kind, in any case, and followed by its group or not. The
+// core group's comes first where several groups have the name.
+func FindBuiltIn(name string) (Resource, bool) {
+	name, group, inGroup := strings.Cut(strings.ToLower(name), ".")
+	found := -1
+	for i := range builtIns {
+		r := &builtIns[i]
+		named := name == r.Resource || name == r.Singular || name == strings.ToLower(r.Kind) || slices.Contains(r.ShortNames, name)
+		if named && (!inGroup || group == r.Group) && (found < 0 || r.Group == "") {
+			found = i
+		}
 	}
-	return ""
+	if found < 0 {
+		return Resource{}, false
+	}
+	return builtIns[found], true
+}
+
+// storedAt returns the resource whose objects are stored below the first parts
+// of an etcd key, and how many parts that takes. What is not listed is taken
+// as a resource of the core group.
+func storedAt(parts []string) (gr GroupResource, taken int) {
+	if i := builtInAt(parts[0]); i >= 0 {
+		return builtIns[i].GroupResource, 1
+	}
+	if len(parts) > 1 && parts[0] == "services" {
+		if i := builtInAt(parts[0] + "/" + parts[1]); i >= 0 {
+			return builtIns[i].GroupResource, 2
+		}
+	}
+	return GroupResource{Resource: parts[0]}, 1
+}
+
+// Bookkeeping reports whether what is stored as gr belongs to the API server
+// itself: the addresses it gave away and who serves. It is no resource of the
+// API, and holds nothing of a user.
+func Bookkeeping(gr GroupResource) bool {
+	if gr.Group != "" {
+		return false
+	}
+	switch gr.Resource {
+	case "ranges", "masterleases", "peerserverleases":
+		return true
+	}
+	return false
 }
 
 // builtIn reports whether group belongs to Kubernetes itself. Those groups
 // are reserved, custom resources cannot take them without approval.
 func builtIn(group string) bool {
-	switch group {
-	case "", "apps", "batch", "autoscaling", "policy":
-		return true
-	}
-	return strings.HasSuffix(group, ".k8s.io")
+	return isBuiltInGroup(group) || strings.HasSuffix(group, ".k8s.io")
 }
 
 // wellKnown reports whether dir is the first part of keys that every cluster

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -56,25 +57,45 @@ type Storage struct {
 	// "kms:v2:NAME"; "" for what is not encrypted.
 	Provider string
 	// Key is the name of the key, or the id that the key management service
-	// gave it. It is "" for KMS v1, which stores none.
+	// gave it. It is "" for KMS v1, which stores none, and where it cannot be
+	// told where the name ends.
 	Key string
+	// Cut says that the format is Unknown only because the value's end is missing.
+	Cut bool
 }
 
-// Classify tells how value is stored. It looks at the beginning of the value,
-// and for KMS v2 at the fields around the encrypted data.
-func Classify(value []byte) Storage {
+// Classify tells how a whole value is stored. It looks at the beginning of the
+// value, for KMS v2 at the fields around the encrypted data, and whether what is
+// encrypted is long enough for its cipher.
+func Classify(value []byte) Storage { return (*EncryptionConfig)(nil).Classify(value, true) }
+
+// Classify tells how a value is stored. The names of c's keys, which may hold
+// colons, are recognized first; c may be nil. complete is false where the
+// value's end is missing.
+func (c *EncryptionConfig) Classify(value []byte, complete bool) Storage {
 	switch {
 	case bytes.HasPrefix(value, []byte(protobufMagic)):
 		return Storage{Format: Protobuf}
 	case bytes.HasPrefix(value, []byte(encryptedMagic)):
-		s, _ := splitEncrypted(value)
+		s, _ := c.split(value, complete)
 		return s
 	case bytes.HasPrefix(value, []byte(cborMagic)):
 		return Storage{Format: CBOR}
-	case len(value) > 1 && value[0] == '{' && isJSONObject(value[1:]):
+	case isJSON(value):
 		return Storage{Format: JSON}
 	}
-	return Storage{}
+	return Storage{Cut: !complete && mayBegin(value)}
+}
+
+// mayBegin reports whether value is the beginning of a mark.
+func mayBegin(value []byte) bool {
+	for _, magic := range []string{protobufMagic, encryptedMagic, cborMagic} {
+		if bytes.HasPrefix([]byte(magic), value) {
+			return true
+		}
+	}
+	value = trimSpace(value)
+	return len(value) == 0 || len(value) == 1 && value[0] == '{'
 }
 
 // isStorage reports whether value begins as only an API server's values do.
@@ -90,44 +111,20 @@ func isStorageJSON(value []byte) bool {
 	return len(value) > 1 && value[0] == '{' && bytes.Contains(value, []byte(`"kind"`)) && bytes.Contains(value, []byte(`"apiVersion"`))
 }
 
-// isJSONObject reports whether an object may begin with rest after its brace.
-func isJSONObject(rest []byte) bool {
-	rest = bytes.TrimLeft(rest, " \t\r\n")
+// isJSON reports whether value is an object in JSON as an API server reads it:
+// white space and a byte order mark may stand before it.
+func isJSON(value []byte) bool {
+	value = trimSpace(value)
+	if len(value) < 2 || value[0] != '{' {
+		return false
+	}
+	rest := trimSpace(value[1:])
 	return len(rest) > 0 && (rest[0] == '"' || rest[0] == '}')
 }
 
-// splitEncrypted reads the prefix k8s:enc:PROVIDER:VERSION:NAME: and returns
-// what follows it. A prefix that no API server writes makes the value Unknown.
-func splitEncrypted(value []byte) (Storage, []byte) {
-	rest := value[len(encryptedMagic):]
-	provider, rest, ok1 := cutName(rest)
-	version, rest, ok2 := cutName(rest)
-	name, rest, ok3 := cutName(rest)
-	if !ok1 || !ok2 || !ok3 {
-		return Storage{}, nil
-	}
-	switch provider + ":" + version {
-	case "aescbc:v1", "aesgcm:v1", "secretbox:v1":
-		return Storage{Format: Encrypted, Provider: provider, Key: name}, rest
-	case "kms:v1":
-		return Storage{Format: Encrypted, Provider: "kms:v1:" + name}, rest
-	case "kms:v2":
-		e, err := parseEnvelope(rest)
-		if err != nil {
-			return Storage{}, nil
-		}
-		return Storage{Format: Encrypted, Provider: "kms:v2:" + name, Key: e.keyID}, rest
-	}
-	return Storage{}, nil
-}
-
-// cutName cuts a name off the part of a prefix up to the next colon.
-func cutName(b []byte) (string, []byte, bool) {
-	i := bytes.IndexByte(b[:min(len(b), maxName+1)], ':')
-	if i <= 0 || !printable(b[:i]) {
-		return "", nil, false
-	}
-	return string(b[:i]), b[i+1:], true
+// trimSpace removes white space and byte order marks from the beginning.
+func trimSpace(b []byte) []byte {
+	return bytes.TrimLeftFunc(b, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 }
 
 // envelope is what KMS v2 stores around an object. Its slices are parts of

@@ -37,12 +37,12 @@ func TestClassify(t *testing.T) {
 		"JSON":                         {`{"kind":"Widget"}`, Storage{Format: JSON}},
 		"indented JSON":                {"{\n  \"kind\": 1}", Storage{Format: JSON}},
 		"CBOR":                         {"\xd9\xd9\xf7\xa1", Storage{Format: CBOR}},
-		"aescbc":                       {value("aescbc"), Storage{Encrypted, "aescbc", "cbc-new"}},
-		"aesgcm":                       {value("aesgcm"), Storage{Encrypted, "aesgcm", "gcm"}},
-		"secretbox":                    {value("secretbox"), Storage{Encrypted, "secretbox", "box"}},
-		"KMS v1 stores no key id":      {value("kms v1"), Storage{Encrypted, "kms:v1:vault", ""}},
-		"KMS v2":                       {value("kms v2 with a seed"), Storage{Encrypted, "kms:v2:vault", "key-2026"}},
-		"KMS v2 with a key":            {value("kms v2 with a key"), Storage{Encrypted, "kms:v2:vault", "key-2026"}},
+		"aescbc":                       {value("aescbc"), Storage{Format: Encrypted, Provider: "aescbc", Key: "cbc-new"}},
+		"aesgcm":                       {value("aesgcm"), Storage{Format: Encrypted, Provider: "aesgcm", Key: "gcm"}},
+		"secretbox":                    {value("secretbox"), Storage{Format: Encrypted, Provider: "secretbox", Key: "box"}},
+		"KMS v1 stores no key id":      {value("kms v1"), Storage{Format: Encrypted, Provider: "kms:v1:vault", Key: ""}},
+		"KMS v2":                       {value("kms v2 with a seed"), Storage{Format: Encrypted, Provider: "kms:v2:vault", Key: "key-2026"}},
+		"KMS v2 with a key":            {value("kms v2 with a key"), Storage{Format: Encrypted, Provider: "kms:v2:vault", Key: "key-2026"}},
 		"KMS v2 cut off":               {value("kms v2 with a key")[:60], Storage{}},
 		"KMS v2 without an envelope":   {"k8s:enc:kms:v2:vault:", Storage{}},
 		"nothing":                      {"", Storage{}},
@@ -64,6 +64,64 @@ func TestClassify(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// What only looks encrypted, and what an API server reads though it begins
+// otherwise, is not passed for encrypted.
+func TestClassifyLooksBehindTheMark(t *testing.T) {
+	sixteen := strings.Repeat("\x07", 16)
+	for name, tc := range map[string]struct {
+		value string
+		want  Storage
+	}{
+		"JSON after white space":          {" \n\t{\"kind\":\"Secret\"}", Storage{Format: JSON}},
+		"JSON after a byte order mark":    {"\ufeff{\"kind\":\"Secret\"}", Storage{Format: JSON}},
+		"YAML":                            {"apiVersion: v1\nkind: Secret\n", Storage{}},
+		"aescbc of one block":             {"k8s:enc:aescbc:v1:k:" + sixteen, Storage{}},
+		"aescbc of a part of a block":     {"k8s:enc:aescbc:v1:k:" + sixteen + sixteen + "x", Storage{}},
+		"aescbc":                          {"k8s:enc:aescbc:v1:k:" + sixteen + sixteen, Storage{Format: Encrypted, Provider: AESCBC, Key: "k"}},
+		"aesgcm of nothing":               {"k8s:enc:aesgcm:v1:k:" + sixteen + sixteen[:12], Storage{}},
+		"secretbox of nothing":            {"k8s:enc:secretbox:v1:k:" + sixteen + sixteen + sixteen[:8], Storage{}},
+		"secretbox":                       {"k8s:enc:secretbox:v1:k:" + sixteen + sixteen + sixteen, Storage{Format: Encrypted, Provider: Secretbox, Key: "k"}},
+		"KMS v1 without data":             {"k8s:enc:kms:v1:vault:\x00\x03abc", Storage{}},
+		"a name with a space":             {"k8s:enc:aescbc:v1:my key:" + sixteen + sixteen, Storage{Format: Encrypted, Provider: AESCBC, Key: "my key"}},
+		"a name with an umlaut":           {"k8s:enc:secretbox:v1:schlüssel:" + sixteen + sixteen + sixteen, Storage{Format: Encrypted, Provider: Secretbox, Key: "schlüssel"}},
+		"a name with a colon":             {"k8s:enc:secretbox:v1:a:b:" + sixteen + sixteen + sixteen, Storage{Format: Encrypted, Provider: Secretbox}},
+		"a name with a colon, by length":  {"k8s:enc:aescbc:v1:a:b:" + sixteen + sixteen, Storage{Format: Encrypted, Provider: AESCBC, Key: "a:b"}},
+		"data that begins as a name does": {"k8s:enc:aescbc:v1:a:b:" + sixteen + sixteen[:14], Storage{Format: Encrypted, Provider: AESCBC, Key: "a"}},
+	} {
+		if got := Classify([]byte(tc.value)); got != tc.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestNamesOfTheConfigurationComeFirst(t *testing.T) {
+	c := &EncryptionConfig{Rules: []Rule{{Providers: []Provider{{Kind: Secretbox, Keys: []NamedKey{{Name: "a"}, {Name: "a:b"}, {Name: "a:b\tc"}}}}}}}
+	for mark, want := range map[string]string{"a:b:": "a:b", "a:\x01": "a", "a:b\tc:": "a:b\tc", "a:c:": "a", "z:c:": ""} {
+		value := "k8s:enc:secretbox:v1:" + mark + strings.Repeat("\x07", 48)
+		if got := c.Classify([]byte(value), true); got.Format != Encrypted || got.Key != want {
+			t.Errorf("%q: got %+v, want key %q", mark, got, want)
+		}
+	}
+}
+
+// A value whose end is missing is not judged before it can be, and then is.
+func TestClassifyOfAPart(t *testing.T) {
+	for name, v := range sealed(t) {
+		whole := Classify(v.Value)
+		for n := range v.Value {
+			got := (*EncryptionConfig)(nil).Classify(v.Value[:n], false)
+			if got.Format == Unknown && !got.Cut || got.Format == Encrypted && got.Provider != whole.Provider || got.Format.Plain() {
+				t.Errorf("%s: %d bytes are judged %+v", name, n, got)
+			}
+		}
+	}
+	for value, cut := range map[string]bool{"": true, "k8s": true, "k8s:enc:aes": true, " ": true, "{": true, "hunter2": false, "{hunter2": false, "k8x": false, "k8s:enc:a\x00": false, "k8s:enc:rot13:v1:": false} {
+		if got := (*EncryptionConfig)(nil).Classify([]byte(value), false); got != (Storage{Cut: cut}) {
+			t.Errorf("%q: got %+v", value, got)
+		}
 	}
 }
 

@@ -75,3 +75,22 @@ func (db *DB) ReadPages(run Run, buf []byte) ([]byte, error) {
 	}
 	return buf, nil
 }
+
+// FileSize returns the size of the file in bytes, with what follows the last
+// whole page.
+func (db *DB) FileSize() int64 { return db.file }
+
+// ReadBytes reads the bytes [from, to) of the file, into buf where that is large
+// enough. What lies behind the end of the file is left out.
+func (db *DB) ReadBytes(from, to int64, buf []byte) ([]byte, error) {
+	from, to = max(from, 0), min(to, db.file)
+	size := max(to-from, 0)
+	if int64(cap(buf)) < size {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	if n, err := db.r.ReadAt(buf, from); n < len(buf) {
+		return nil, fmt.Errorf("read byte %d: %w", from+int64(n), err)
+	}
+	return buf, nil
+}

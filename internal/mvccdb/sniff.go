@@ -25,13 +25,26 @@ func (db *DB) notDatabase() error {
 		return fmt.Errorf("read the beginning of the file: %w", err)
 	}
 	head = head[:n]
+	if kind := packedAs(head); kind != "" {
+		return fmt.Errorf("%w: it looks like %s", packedError{}, kind)
+	}
 	if kind := sniff(head); kind != "" {
 		return fmt.Errorf("%w: it looks like %s", ErrNotDatabase, kind)
 	}
 	return nil
 }
 
-func sniff(head []byte) string {
+// ErrPacked tells of a file that is no database and may hold one, compressed or
+// encrypted. It is an ErrNotDatabase, too.
+var ErrPacked = errors.New("compressed or encrypted")
+
+// packedError is what matches both.
+type packedError struct{}
+
+func (packedError) Error() string        { return ErrNotDatabase.Error() }
+func (packedError) Is(target error) bool { return target == ErrNotDatabase || target == ErrPacked }
+
+func packedAs(head []byte) string {
 	for _, f := range []struct{ mark, name string }{
 		{"PK\x03\x04", "a zip archive, unpack it first"},
 		{"\x1f\x8b", "a gzip file, decompress it first"},
@@ -40,13 +53,18 @@ func sniff(head []byte) string {
 		{"BZh", "a bzip2 file, decompress it first"},
 		{"age-encryption.org/", "an age file, decrypt it first"},
 		{"-----BEGIN AGE ENCRYPTED FILE-----", "an age file, decrypt it first"},
-		{"SQLite format 3\x00", "an SQLite database"},
 	} {
 		if bytes.HasPrefix(head, []byte(f.mark)) {
 			return f.name
 		}
 	}
+	return ""
+}
+
+func sniff(head []byte) string {
 	switch {
+	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
+		return "an SQLite database"
 	case len(head) > 262 && string(head[257:262]) == "ustar":
 		return "a tar archive, unpack it first"
 	case len(head) >= metaEnd && binary.BigEndian.Uint32(head[pageHeaderSize:]) == metaMagic:
