@@ -18,3 +18,12 @@ func tryLockShared(f *os.File) error {
 	}
 	return err
 }
+
+// ownerOf returns who owns a file, nil if that cannot be found out.
+func ownerOf(path string) *Owner {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return nil
+	}
+	return &Owner{UID: int(st.Uid), GID: int(st.Gid)}
+}

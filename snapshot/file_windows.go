@@ -18,3 +18,6 @@ func tryLockShared(f *os.File) error {
 	}
 	return err
 }
+
+// ownerOf returns who owns a file, nil if that cannot be found out.
+func ownerOf(string) *Owner { return nil }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,7 +15,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 // ParseTarget reads the version that a data directory is migrated to.
@@ -37,16 +41,22 @@ func minor(v *semver.Version) string { return fmt.Sprintf("%d.%d", v.Major, v.Mi
 // MigrateOptions says what Migrate does.
 type MigrateOptions struct {
 	DataDir string
+	WALDir  string // "" means inside DataDir
 	Target  *semver.Version
-	Force   bool          // set the version even where the migration fails
-	Wait    time.Duration // for a database that a running etcd holds; 0 is endless
-	Log     *zap.Logger   // nil means none
+	// Bootable sees to it that the target boots on the result: it moves the
+	// version of the cluster down too, and refuses a log that would move it up
+	// again. Upstream's migrate does neither.
+	Bootable bool
+	Force    bool          // set the version even where the migration fails
+	Wait     time.Duration // for a database that a running etcd holds; 0 is endless
+	Log      *zap.Logger   // nil means none
 }
 
 // Migrated reports a migration.
 type Migrated struct {
 	From, To string
-	Forced   error // why it had to be forced, nil if not
+	Cluster  string // the version of the cluster before, "" where it was left
+	Forced   error  // why it had to be forced, nil if not
 }
 
 // Migrate changes the storage version of a data directory that no etcd uses,
@@ -62,6 +72,14 @@ func Migrate(ctx context.Context, opts MigrateOptions) (*Migrated, error) {
 	if err := checkBeforeWriting(ctx, opts.DataDir, opts.Wait); err != nil {
 		return nil, err
 	}
+	if opts.WALDir == "" {
+		opts.WALDir = datadir.ToWALDir(opts.DataDir)
+	}
+	if opts.Bootable && !opts.Force {
+		if err := refuseNewerLog(ctx, opts); err != nil {
+			return nil, err
+		}
+	}
 	m := &Migrated{To: minor(opts.Target)}
 	err := withBackend(path, opts.Wait, opts.Log, func(be backend.Backend) error { return m.run(be, opts) })
 	if err != nil {
@@ -70,7 +88,7 @@ func Migrate(ctx context.Context, opts MigrateOptions) (*Migrated, error) {
 	return m, nil
 }
 
-func (m *Migrated) run(be backend.Backend, opts MigrateOptions) error {
+func (m *Migrated) run(be backend.Backend, opts MigrateOptions) (err error) {
 	log := opts.Log
 	current, err := schema.DetectSchemaVersion(log, be.ReadTx())
 	if err != nil {
@@ -78,6 +96,13 @@ func (m *Migrated) run(be backend.Backend, opts MigrateOptions) error {
 		return err
 	}
 	m.From = minor(&current)
+	if opts.Bootable {
+		defer func() {
+			if err == nil {
+				m.lowerCluster(be, opts)
+			}
+		}()
+	}
 	if current == *opts.Target {
 		log.Info("storage version up-to-date", zap.String("storage-version", m.From))
 		return nil
@@ -100,6 +125,40 @@ func (m *Migrated) run(be backend.Backend, opts MigrateOptions) error {
 	return nil
 }
 
+// lowerCluster moves the version of the cluster down to the target: an older etcd
+// panics on a newer one. It moves up by itself when the members start.
+func (m *Migrated) lowerCluster(be backend.Backend, opts MigrateOptions) {
+	members := schema.NewMembershipBackend(opts.Log, be)
+	members.MustCreateBackendBuckets()
+	if v := members.ClusterVersionFromBackend(); v != nil && opts.Target.LessThan(*v) {
+		m.Cluster = minor(v)
+		members.MustSaveClusterVersionToBackend(opts.Target)
+		be.ForceCommit()
+	}
+}
+
+// refuseNewerLog refuses a log with an entry that sets a version of the cluster
+// above the target. The target panics when it reads it, although the entry was
+// applied long ago.
+func refuseNewerLog(ctx context.Context, opts MigrateOptions) error {
+	l, err := readLog(ctx, opts.WALDir)
+	if err != nil {
+		return hint.With(err, "if the log has a folder of its own, name it with --wal-dir")
+	}
+	if l.Damage != "" {
+		return errors.New(l.Damage)
+	}
+	return l.entries(ctx, max(l.SnapshotIndex, l.begins-1), func(e *raftpb.Entry) error {
+		v, err := clusterVersionOf(e)
+		if err != nil || v == nil || !opts.Target.LessThan(*v) {
+			return err
+		}
+		return hint.With(fmt.Errorf("the write-ahead log moves the cluster to version %s (entry %d), on which etcd %s panics", minor(v), e.GetIndex(), minor(opts.Target)),
+			"make a directory with a new log, and migrate that one: etcdkit snapshot restore %s --data-dir NEW, then etcdkit migrate --data-dir NEW --target-version %s",
+			opts.DataDir, minor(opts.Target))
+	})
+}
+
 // forceVersion sets the version and changes nothing else.
 func forceVersion(tx backend.BatchTx, opts MigrateOptions) {
 	tx.LockOutsideApply()
@@ -115,7 +174,7 @@ func forceVersion(tx backend.BatchTx, opts MigrateOptions) {
 
 // walVersion reads which version of etcd the entries of the log need.
 func walVersion(opts MigrateOptions) (v wal.Version, err error) {
-	dir := datadir.ToWALDir(opts.DataDir)
+	dir := opts.WALDir
 	snaps, err := wal.ValidSnapshotEntries(opts.Log, dir)
 	if err != nil {
 		return nil, fmt.Errorf("failed to get the lastest snapshot: %w", err)

@@ -235,17 +235,32 @@ func (l *listing) choose(ctx context.Context, c Choice) (*Backup, []*Backup, err
 		return nil, nil, err
 	}
 	b, err := Latest(all, c.AnyQuorum)
+	err = nameWithoutQuorum(all, err)
 	if errors.Is(err, ErrYounger) && c.OlderOK {
 		err = nil
 	}
 	return b, all, err
 }
 
+// nameWithoutQuorum adds to an error that no backup is good the one that is there
+// all the same, taken from a member without quorum.
+func nameWithoutQuorum(all []*Backup, err error) error {
+	if !errors.Is(err, ErrNoBackup) {
+		return err
+	}
+	old, _ := Latest(all, true)
+	if old == nil {
+		return err
+	}
+	return hint.With(fmt.Errorf("%w; %s was taken from a member without quorum and may be old", err, old.Name), "--any-quorum takes it")
+}
+
 // Find returns the backup that name means: latest, or a backup's name with or
 // without its ending.
 func Find(all []*Backup, name string, anyQuorum bool) (*Backup, error) {
 	if isLatest(name) {
-		return Latest(all, anyQuorum)
+		b, err := Latest(all, anyQuorum)
+		return b, nameWithoutQuorum(all, err)
 	}
 	base, _, _ := strings.Cut(name, ".")
 	for _, b := range all {

@@ -2,10 +2,12 @@ package snapshot
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -82,6 +84,8 @@ type RestoreSource struct {
 	// Database tells that this is the database of a data directory, which
 	// never has a trailing SHA-256.
 	Database bool
+	// Log, if set, continues the database: its entries are applied to the copy.
+	Log *LogState
 }
 
 // RestoreOptions says what to make out of a snapshot.
@@ -118,6 +122,7 @@ type Copied struct {
 	DatabaseSHA256 [32]byte // without the trailer, what the trailer says
 	Trailer        []byte   // nil where there is none
 	Report         *mvccdb.Report
+	Replayed       *Replayed // nil where there was no log
 
 	patches []mvccdb.Patch // of the copy
 }
@@ -129,6 +134,8 @@ type Restored struct {
 	WALDir    string
 	MovedTo   []string       // what was moved aside
 	LeftAlone []scratch.Left // what looked like a killed restore's, and may not be
+	Owner     *Owner         // of the files, nil where that is not known
+	Before    *Owner         // of the member that was moved aside, or of the directory that was there
 	Name      string
 	MemberID  uint64
 	ClusterID uint64
@@ -160,7 +167,7 @@ func Restore(ctx context.Context, src RestoreSource, opts RestoreOptions) (*Rest
 	if err != nil {
 		return nil, err
 	}
-	t, err := openStagedDir(opts, src.Size)
+	t, err := openStagedDir(opts, src.room())
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +184,9 @@ func restore(ctx context.Context, src RestoreSource, opts RestoreOptions, m *new
 	if err != nil {
 		return nil, err
 	}
+	if err := copied.replay(ctx, src, t.database(), opts.Log, &seen); err != nil {
+		return nil, err
+	}
 	r.Copied = *copied
 	if opts.Accept != nil {
 		if err := opts.Accept(*copied); err != nil {
@@ -188,7 +198,7 @@ func restore(ctx context.Context, src RestoreSource, opts RestoreOptions, m *new
 		return nil, err
 	}
 	if r.Token = opts.Token; r.Token == "" {
-		r.Token = Token(copied.DatabaseSHA256)
+		r.Token = copied.Token()
 	}
 	if err := m.build(t, r); err != nil {
 		return nil, err
@@ -197,6 +207,12 @@ func restore(ctx context.Context, src RestoreSource, opts RestoreOptions, m *new
 		return nil, err
 	}
 	r.MovedTo, r.LeftAlone = t.moved, t.left
+	r.Owner = ownerOf(filepath.Join(t.dir, memberDir))
+	if len(t.moved) > 0 {
+		r.Before = ownerOf(t.moved[len(t.moved)-1])
+	} else if !t.created {
+		r.Before = ownerOf(t.dir)
+	}
 	opts.Log.Info("restored snapshot", zap.String("path", src.Name), zap.String("wal-dir", t.wal), zap.String("data-dir", t.dir))
 	return r, nil
 }
@@ -204,9 +220,13 @@ func restore(ctx context.Context, src RestoreSource, opts RestoreOptions, m *new
 // Token returns the cluster token that a restore uses when none is given. It
 // is the same for every member restored from one snapshot, and another one
 // than that of the old cluster, so that a forgotten member on old data cannot
-// join.
-func Token(databaseSHA256 [32]byte) string {
-	return tokenPrefix + hex.EncodeToString(databaseSHA256[:])[:tokenDigits]
+// join. Entries of a log that were applied count like the database.
+func (c *Copied) Token() string {
+	sum := c.DatabaseSHA256
+	if c.Replayed != nil && c.Replayed.Entries > 0 {
+		sum = sha256.Sum256(append(sum[:], c.Replayed.digest[:]...))
+	}
+	return tokenPrefix + hex.EncodeToString(sum[:])[:tokenDigits]
 }
 
 // IsToken reports whether a token is one that Token makes.

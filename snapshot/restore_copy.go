@@ -1,12 +1,14 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -122,6 +124,31 @@ func (c *Copied) check(ctx context.Context, r io.ReaderAt, size int64, seen *key
 	return err
 }
 
+// replay applies the log of the source to the copied database, and checks the
+// result as the source was checked.
+func (c *Copied) replay(ctx context.Context, src RestoreSource, path string, log *zap.Logger, seen **keyWatch) (err error) {
+	if src.Log == nil {
+		return nil
+	}
+	if c.Replayed, err = src.Log.replay(ctx, path, log); err != nil || c.Replayed.Entries == 0 {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("check the applied write-ahead log: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("check the applied write-ahead log: %w", err)
+	}
+	*seen = newKeyWatch()
+	if err := c.check(ctx, f, info.Size(), *seen); err != nil {
+		return fmt.Errorf("check the applied write-ahead log: %w", err)
+	}
+	return c.patch(f)
+}
+
 // patch spares bbolt the walk through all pages for the free ones, which the
 // check has found.
 func (c *Copied) patch(f *os.File) error {
@@ -174,12 +201,29 @@ func readPieces(ctx context.Context, src RestoreSource, s *trailed, free <-chan 
 		if err != nil {
 			return fmt.Errorf("read %s: %w", src.Name, err)
 		}
+		if s.n == 0 && !ended {
+			if err := src.checkBeginning(p[:n]); err != nil {
+				return err
+			}
+		}
 		s.add(p[:n])
 		to <- p[:n]
 		if ended {
 			return nil
 		}
 	}
+}
+
+// checkBeginning refuses a stream of unknown length that does not begin as a
+// database, before all of it is on the disk: it may have no end.
+func (s RestoreSource) checkBeginning(b []byte) error {
+	if s.Size > 0 {
+		return nil
+	}
+	if _, err := mvccdb.Open(bytes.NewReader(b), int64(len(b))); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return nil
 }
 
 // readPiece fills b and reports whether the source ended. io.ReadFull would

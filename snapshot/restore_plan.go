@@ -46,7 +46,7 @@ func PlanMembers(opts RestoreOptions) []PlannedMember {
 // alike.
 type Facts struct {
 	Token string
-	Bump  Bump // Auto stays where a stream finds no room: it decides alike everywhere
+	Bump  Bump // Auto stays where a stream finds no room, or a log is to be applied: it decides alike everywhere
 }
 
 // PlanFacts reads a source to its end and finds the numbers that a restore of
@@ -64,6 +64,11 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 		if ctx.Err() != nil {
 			return f, context.Cause(ctx)
 		}
+		if s.n == 0 && !end {
+			if err := src.checkBeginning(buf[:n]); err != nil {
+				return f, err
+			}
+		}
 		s.add(buf[:n])
 		if _, err := kept.Write(buf[:n]); err != nil {
 			kept.remove()
@@ -78,15 +83,21 @@ func PlanFacts(ctx context.Context, src RestoreSource, opts RestoreOptions) (Fac
 	if err := c.judge(src, opts.SkipHashCheck); err != nil {
 		return f, err
 	}
+	if src.Log != nil {
+		var err error
+		if c.Replayed, err = src.Log.unapplied(ctx); err != nil {
+			return f, err
+		}
+	}
 	if opts.Accept != nil {
 		if err := opts.Accept(*c); err != nil {
 			return f, err
 		}
 	}
 	if f.Token == "" {
-		f.Token = Token(c.DatabaseSHA256)
+		f.Token = c.Token()
 	}
-	if !f.Bump.Auto || src.At == nil {
+	if !f.Bump.Auto || src.At == nil || c.Replayed != nil && c.Replayed.Entries > 0 {
 		return f, nil
 	}
 	var err error

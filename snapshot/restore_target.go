@@ -187,8 +187,10 @@ func (t *stagedDir) checkEmpty(moveAside bool) error {
 			}
 		case name == memberDir:
 			return hint.With(fmt.Errorf("%w: %s holds a member", ErrNotEmpty, t.dir), "--move-aside keeps it as %s%s<time>", memberDir, asideInfix)
+		case moveAside: // of somebody else: it stays where it is
 		default:
-			return hint.With(fmt.Errorf("%w: %s holds %q", ErrNotEmpty, t.dir, name), "choose a directory that is empty or does not exist")
+			return hint.With(fmt.Errorf("%w: %s holds %q", ErrNotEmpty, t.dir, name),
+				"choose a directory that is empty or does not exist; --move-aside leaves what is not etcd's where it is")
 		}
 	}
 	if t.walInside() || moveAside {

@@ -14,15 +14,16 @@ import (
 )
 
 const migrateHelp = `Changes the storage version of a data directory that no etcd uses, so that
-another version of etcd can start on it. Going down is refused where the log
-holds entries that the older version does not know; --force sets the version
-anyway and changes nothing else.
+another version of etcd can start on it. Going down lowers the version of the
+cluster too, and is refused where the log holds entries that the older version
+does not know or panics on; --force sets the storage version anyway and changes
+nothing else. Every member must be migrated.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
 type migrateOptions struct {
-	dataDir, target string
-	force           bool
+	dataDir, walDir, target string
+	force                   bool
 }
 
 func newMigrateCmd(t *tree) *cobra.Command {
@@ -38,6 +39,9 @@ func newMigrateCmd(t *tree) *cobra.Command {
 	app.Must(cmd.MarkFlagDirname("data-dir"))
 	if t.upstream() { // natively it is one of the global flags
 		fs.BoolVar(&o.force, "force", false, "Ignore migration failure and forcefully override storage version. Not recommended.")
+	} else {
+		fs.StringVar(&o.walDir, "wal-dir", "", "WAL directory, if it is not in the data directory")
+		app.Must(cmd.MarkFlagDirname("wal-dir"))
 	}
 	return t.native(cmd, migrateHelp, "  etcdkit migrate --data-dir /var/lib/etcd --target-version 3.6", cobra.NoArgs)
 }
@@ -56,7 +60,7 @@ func runMigrate(ctx context.Context, t *tree, o migrateOptions) error {
 		return cli.Usage(err)
 	}
 	m, err := snapshot.Migrate(ctx, snapshot.MigrateOptions{
-		DataDir: o.dataDir, Target: target, Force: o.force || t.Global.Force, Wait: t.lockWait, Log: t.log(),
+		DataDir: o.dataDir, WALDir: o.walDir, Target: target, Bootable: !t.upstream(), Force: o.force || t.Global.Force, Wait: t.lockWait, Log: t.log(),
 	})
 	if err != nil || t.upstream() {
 		return err
@@ -65,9 +69,12 @@ func runMigrate(ctx context.Context, t *tree, o migrateOptions) error {
 		t.Warn("the version was set by force: %v", m.Forced)
 	}
 	return t.print(output.Result{
-		JSON: migrated{DataDir: o.dataDir, From: m.From, To: m.To, Forced: m.Forced != nil},
+		JSON: migrated{DataDir: o.dataDir, From: m.From, To: m.To, Cluster: m.Cluster, Forced: m.Forced != nil},
 		Simple: func(w io.Writer) {
 			fmt.Fprintf(w, "storage version of %s: %s before, %s now\n", o.dataDir, m.From, m.To)
+			if m.Cluster != "" {
+				fmt.Fprintf(w, "cluster version: %s before, %s now\n", m.Cluster, m.To)
+			}
 		},
 	})
 }
@@ -76,5 +83,6 @@ type migrated struct {
 	DataDir string `json:"dataDir"`
 	From    string `json:"from"`
 	To      string `json:"to"`
+	Cluster string `json:"clusterVersionBefore"` // "" where it was left
 	Forced  bool   `json:"forced"`
 }

@@ -36,6 +36,7 @@ const restoreHelp = `Makes a data directory out of a snapshot, for one member of
 bytes are copied, hashed and checked once; the member is built inside the data
 directory and moved into place as the last step, so that a restore that fails
 leaves nothing behind. SOURCE is a snapshot file, a data directory, or a backup.
+Of a data directory the write-ahead log is applied to its end.
 
 Every member of the new cluster is restored by a run of its own, from the same
 snapshot, with the same --initial-cluster: --plan shows the commands for all of
@@ -59,6 +60,7 @@ type restoreOptions struct {
 
 	// Native only.
 	bumpText, owner string
+	sourceWALDir    string
 	moveAside, plan bool
 	access          []string // the flags given that say how to open SOURCE
 }
@@ -84,6 +86,7 @@ func newRestoreCmd(t *tree, sources Sources) *cobra.Command {
 		return cmd
 	}
 	o.bindNative(cmd.Flags())
+	app.Must(cmd.MarkFlagDirname("source-wal-dir"))
 	if sources != nil {
 		sources.Bind(cmd)
 	}
@@ -117,6 +120,7 @@ func (o *restoreOptions) bindNative(fs *pflag.FlagSet) {
 	fs.StringVar(&o.peers, "initial-advertise-peer-urls", "", "this member's peer URLs (default those in --initial-cluster)")
 	fs.StringVar(&o.bumpText, "bump-revision", "auto",
 		"how far to move the revision on: a number, none, or auto (one billion and --mark-compacted for Kubernetes, else none)")
+	fs.StringVar(&o.sourceWALDir, "source-wal-dir", "", "WAL directory of a SOURCE that is a data directory (default inside it)")
 	fs.StringVar(&o.owner, "owner", "", "give the files to USER or USER:GROUP")
 	fs.BoolVar(&o.moveAside, "move-aside", false, "keep a member that is in the data directory as member.old-TIME")
 	fs.BoolVar(&o.plan, "plan", false, "restore nothing, show the commands for every member of the cluster")
@@ -130,7 +134,7 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 	if err != nil {
 		return err
 	}
-	src, err := openRestoreSource(ctx, t, sources, args[0], o.skipHash)
+	src, err := openRestoreSource(ctx, t, sources, args[0], o)
 	if err != nil {
 		return err
 	}
@@ -151,7 +155,10 @@ func runRestore(ctx context.Context, t *tree, sources Sources, o restoreOptions,
 	for _, l := range r.LeftAlone {
 		t.Warn("%s", l)
 	}
-	return t.print(restored(r, src.unapplied))
+	if warning := ownerWarning(r); warning != "" {
+		t.Warn("%s", warning)
+	}
+	return t.print(restored(r, startLine(opts, snapshot.PlannedMember{Name: opts.Name, PeerURLs: opts.PeerURLs})))
 }
 
 // refuseEmpty refuses a flag that was given without a value: a variable that is
@@ -160,7 +167,7 @@ func (t *tree) refuseEmpty(fs *pflag.FlagSet) error {
 	if t.upstream() {
 		return nil
 	}
-	for _, name := range []string{"data-dir", "wal-dir", "name", "initial-cluster", "initial-cluster-token", "initial-advertise-peer-urls", "bump-revision", "owner"} {
+	for _, name := range []string{"data-dir", "wal-dir", "source-wal-dir", "name", "initial-cluster", "initial-cluster-token", "initial-advertise-peer-urls", "bump-revision", "owner"} {
 		if f := fs.Lookup(name); f.Changed && f.Value.String() == "" {
 			return cli.Usage(hint.With(fmt.Errorf("--%s is empty", name), "give it a value, or leave the flag out for its default"))
 		}
@@ -217,7 +224,7 @@ func (o *restoreOptions) native(t *tree) (snapshot.RestoreOptions, error) {
 // belongs refuses a token that was made from another snapshot: the members of a
 // plan would find together, and differ, where one of them got another file.
 func (o *restoreOptions) belongs(c snapshot.Copied) error {
-	own := snapshot.Token(c.DatabaseSHA256)
+	own := c.Token()
 	if o.token == own || !snapshot.IsToken(o.token) {
 		return nil
 	}
@@ -367,7 +374,8 @@ func (l *lazyFile) close() error {
 }
 
 // restored shows what a restore made.
-func restored(r *snapshot.Restored, unapplied *snapshot.LogState) output.Result {
-	v := restoredViewOf(r, unapplied)
+func restored(r *snapshot.Restored, start string) output.Result {
+	v := restoredViewOf(r)
+	v.Start = start
 	return output.Result{JSON: v, Simple: v.simple}
 }

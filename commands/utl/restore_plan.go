@@ -59,6 +59,9 @@ func restoreLine(o restoreOptions, opts snapshot.RestoreOptions, f snapshot.Fact
 	if o.walDir != "" {
 		args = append(args, "--wal-dir", dirOf(o.walDir, opts.Name, m.Name))
 	}
+	if o.sourceWALDir != "" {
+		args = append(args, "--source-wal-dir", o.sourceWALDir)
+	}
 	if o.owner != "" {
 		args = append(args, "--owner", o.owner)
 	}
@@ -92,12 +95,17 @@ func accessFlags(fs *pflag.FlagSet) (args []string) {
 	return args
 }
 
+// startLine starts a member. Without its WAL directory etcd would boot without
+// the restored log, under another cluster id.
 func startLine(opts snapshot.RestoreOptions, m snapshot.PlannedMember) string {
-	return cli.ShellLine(
-		"etcd", "--name", m.Name, "--data-dir", dirOf(opts.DataDir, opts.Name, m.Name),
+	args := []string{"etcd", "--name", m.Name, "--data-dir", dirOf(opts.DataDir, opts.Name, m.Name)}
+	if opts.WALDir != "" {
+		args = append(args, "--wal-dir", dirOf(opts.WALDir, opts.Name, m.Name))
+	}
+	return cli.ShellLine(append(args,
 		"--initial-advertise-peer-urls", strings.Join(m.PeerURLs, ","), "--listen-peer-urls", strings.Join(m.PeerURLs, ","),
 		"--initial-cluster", opts.InitialCluster, "--initial-cluster-state", "existing",
-	)
+	)...)
 }
 
 // dirOf returns the directory of another member: the same, unless the member's

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/user"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -18,23 +18,25 @@ import (
 // restoreSource is an opened SOURCE of a restore.
 type restoreSource struct {
 	snapshot.RestoreSource
-	close     func() error
-	notes     []string
-	pinned    string             // names the same snapshot, later and elsewhere
-	unapplied *snapshot.LogState // of a data directory
-	manifest  *snapshot.Manifest // of a plain file
+	close    func() error
+	notes    []string
+	pinned   string             // names the same snapshot, later and elsewhere
+	manifest *snapshot.Manifest // of a plain file
 }
 
 // openRestoreSource opens a file, a data directory, or a backup.
-func openRestoreSource(ctx context.Context, t *tree, sources Sources, name string, skipHash bool) (*restoreSource, error) {
+func openRestoreSource(ctx context.Context, t *tree, sources Sources, name string, o restoreOptions) (*restoreSource, error) {
 	info, err := os.Stat(name)
+	dataDir := err == nil && info.IsDir() && isDataDir(name)
 	switch {
-	case err == nil && info.IsDir() && isDataDir(name):
-		return openDataDir(ctx, t, name)
+	case dataDir:
+		return openDataDir(ctx, t, name, o.sourceWALDir)
+	case o.sourceWALDir != "":
+		return nil, cli.Usagef("--source-wal-dir is for a data directory as SOURCE; %s is none", name)
 	case err != nil && !isLocation(name):
 		return nil, hint.With(err, "SOURCE is a snapshot file, a data directory, a repository, or a backup in one")
 	case err != nil || info.IsDir():
-		return openBackup(ctx, sources, name, skipHash)
+		return openBackup(ctx, sources, name, o.skipHash)
 	}
 	if !info.Mode().IsRegular() {
 		return openPipe(ctx, name)
@@ -50,7 +52,7 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 		if err := f.Close(); err != nil {
 			return nil, err
 		}
-		return openBackup(ctx, sources, name, skipHash)
+		return openBackup(ctx, sources, name, o.skipHash)
 	}
 	src := &restoreSource{close: f.Close, pinned: name}
 	src.RestoreSource = snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}
@@ -132,24 +134,16 @@ func isDataDir(dir string) bool {
 	return err == nil
 }
 
-// openDataDir opens the database of a data directory, and looks at what its log
-// holds beyond.
-func openDataDir(ctx context.Context, t *tree, dir string) (*restoreSource, error) {
-	f, err := snapshot.OpenFile(ctx, dir, t.lockWait)
+// openDataDir opens a data directory, its log included.
+func openDataDir(ctx context.Context, t *tree, dir, walDir string) (*restoreSource, error) {
+	d, err := snapshot.OpenDataDir(ctx, dir, walDir, t.lockWait)
 	if err != nil {
 		return nil, err
 	}
-	src := &restoreSource{RestoreSource: f.RestoreSource(), close: f.Close, pinned: dir}
-	log, err := f.LogState(ctx)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		src.notes = append(src.notes, dir+" has no write-ahead log: what was not in the database yet is lost")
-	case err != nil:
-		src.notes = append(src.notes, fmt.Sprintf("the write-ahead log cannot be read, what it holds beyond the database is not restored: %v", err))
-	case log.Unapplied() > 0:
-		src.notes = append(src.notes, log.String())
+	src := &restoreSource{RestoreSource: d.RestoreSource(), close: d.Close, pinned: dir}
+	if d.Log.Torn {
+		src.notes = append(src.notes, "the last record of the write-ahead log was cut off while it was written: it is dropped")
 	}
-	src.unapplied = log
 	return src, nil
 }
 

@@ -3,8 +3,10 @@ package utl
 import (
 	"fmt"
 	"io"
+	"os/user"
 	"strings"
 
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -35,10 +37,17 @@ type restoredView struct {
 	SnapshotSHA256 string   `json:"snapshotSHA256"`
 	Kubernetes     string   `json:"kubernetesPrefix"`
 	StaleKeys      []string `json:"staleKeys"`
-	Unapplied      uint64   `json:"unappliedEntries"`
+	Unapplied      uint64   `json:"unappliedEntries"` // always 0: the log is applied
+	Applied        uint64   `json:"appliedEntries"`
+	BeyondCommit   uint64   `json:"entriesBeyondCommit"`
+	Start          string   `json:"start"`
+	Owner          string   `json:"owner"`   // UID:GID, "" where it is not known
+	BootsIn        []string `json:"bootsIn"` // minor versions of etcd
+
+	replayed *snapshot.Replayed
 }
 
-func restoredViewOf(r *snapshot.Restored, log *snapshot.LogState) restoredView {
+func restoredViewOf(r *snapshot.Restored) restoredView {
 	s := r.Report.State
 	v := restoredView{
 		Source: r.Source, DataDir: r.DataDir, WALDir: r.WALDir, MovedAside: list(r.MovedTo), Name: r.Name,
@@ -54,8 +63,12 @@ func restoredViewOf(r *snapshot.Restored, log *snapshot.LogState) restoredView {
 	for _, m := range s.Members {
 		v.OldMembers = append(v.OldMembers, m.Name+" "+output.ID(m.ID))
 	}
-	if log != nil {
-		v.Unapplied = log.Unapplied()
+	if r.Owner != nil {
+		v.Owner = fmt.Sprintf("%d:%d", r.Owner.UID, r.Owner.GID)
+	}
+	v.BootsIn = list(snapshot.BootsIn(s))
+	if v.replayed = r.Replayed; v.replayed != nil {
+		v.Applied, v.BeyondCommit = r.Replayed.Entries, r.Replayed.BeyondCommit
 	}
 	return v
 }
@@ -80,8 +93,11 @@ func (v restoredView) simple(w io.Writer) {
 		row("alarms", "%s: carried over, disarm them when the cause is gone", strings.Join(v.Alarms, ", "))
 	}
 	row("left", "%d old members: %s", len(v.OldMembers), strings.Join(v.OldMembers, ", "))
-	if v.Unapplied > 0 {
-		row("lost", "%d entries of the write-ahead log, which the database does not hold", v.Unapplied)
+	if v.replayed != nil {
+		row("log", "%s", logLine(*v.replayed))
+	}
+	if v.Owner != "" {
+		row("owner", "%s", ownerName(v.Owner))
 	}
 	if len(v.MovedAside) > 0 {
 		row("aside", "%s", strings.Join(v.MovedAside, ", "))
@@ -90,5 +106,49 @@ func (v restoredView) simple(w io.Writer) {
 		row("stale", "%d keys of API servers are as they were: those that no longer run stay endpoints of the kubernetes service until they expire: %s",
 			len(v.StaleKeys), strings.Join(v.StaleKeys, ", "))
 	}
-	row("next", "start etcd with --name %s --data-dir %s and the peer URLs given here", v.Name, v.DataDir)
+	if len(v.BootsIn) > 0 {
+		row("boots", "in etcd %s; for an older one first: %s", strings.Join(v.BootsIn, " and "),
+			cli.ShellLine("etcdkit", "migrate", "--data-dir", v.DataDir, "--target-version", "X.Y"))
+	}
+	row("next", "start etcd with %s", strings.TrimPrefix(v.Start, "etcd "))
+}
+
+// ownerName names the owner of files by name where the system knows it.
+func ownerName(ids string) string {
+	uid, gid, _ := strings.Cut(ids, ":")
+	if u, err := user.LookupId(uid); err == nil {
+		uid = u.Username
+	}
+	if g, err := user.LookupGroupId(gid); err == nil {
+		gid = g.Name
+	}
+	return uid + ":" + gid
+}
+
+// ownerWarning warns of files that the user for whom they were restored cannot
+// read, "" where there is nothing to warn of.
+func ownerWarning(r *snapshot.Restored) string {
+	if r.Owner == nil || r.Before == nil || r.Owner.UID == r.Before.UID {
+		return ""
+	}
+	name := func(o *snapshot.Owner) string { return ownerName(fmt.Sprintf("%d:%d", o.UID, o.GID)) }
+	paths := []string{r.DataDir}
+	if !strings.HasPrefix(r.WALDir, r.DataDir) {
+		paths = append(paths, r.WALDir)
+	}
+	return fmt.Sprintf("the restored files belong to %s, and what was there before to %s: an etcd that runs as that user cannot open them; run: %s (or restore with --owner)",
+		name(r.Owner), name(r.Before), cli.ShellLine(append([]string{"chown", "-R", name(r.Before)}, paths...)...))
+}
+
+// logLine says what the write-ahead log added.
+func logLine(r snapshot.Replayed) string {
+	if r.Entries == 0 {
+		return "the database held all of it"
+	}
+	line := fmt.Sprintf("entries %d to %d applied, which the database did not hold: %d, of which %d lay beyond the recorded commit",
+		r.From, r.To, r.Entries, r.BeyondCommit)
+	if r.Memberships > 0 {
+		line += "; changes of the old membership are dropped"
+	}
+	return line
 }

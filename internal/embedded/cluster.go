@@ -58,7 +58,7 @@ type Cluster struct {
 	// LeftAlone looked like what killed processes leave, and may not be that.
 	LeftAlone []scratch.Left
 
-	failed   *failure
+	failed   *Failure
 	dir      *dirfd.Dir // parent of the data directories, held as long as members run
 	scratch  *scratch.Folder
 	reserved []*Port
@@ -85,7 +85,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 func start(ctx context.Context, opts Options) (c *Cluster, err error) {
-	c = &Cluster{failed: newFailure()}
+	c = &Cluster{failed: NewFailure()}
 	opts.Log = opts.Log.WithOptions(zap.WithFatalHook(c.failed), zap.WithPanicHook(c.failed))
 	defer func() {
 		if err != nil {

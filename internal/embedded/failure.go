@@ -8,19 +8,21 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure keeps the first error that a member could not go on with, a full
+// Failure keeps the first error that a member could not go on with, a full
 // disk for example. etcd ends its process then, or panics; here only the
 // goroutine ends, for the process is somebody's command.
-type failure struct {
+type Failure struct {
 	once sync.Once
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-func newFailure() *failure { return &failure{done: make(chan struct{})} }
+// NewFailure returns a failure that has not happened. It is a hook for fatal lines
+// and panics of a logger.
+func NewFailure() *Failure { return &Failure{done: make(chan struct{})} }
 
 // OnWrite runs after a line of level fatal or panic was logged.
-func (f *failure) OnWrite(line *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (f *Failure) OnWrite(line *zapcore.CheckedEntry, fields []zapcore.Field) {
 	f.once.Do(func() {
 		f.err = fmt.Errorf("etcd: %s", line.Message)
 		for _, field := range fields {
@@ -33,10 +35,10 @@ func (f *failure) OnWrite(line *zapcore.CheckedEntry, fields []zapcore.Field) {
 	runtime.Goexit()
 }
 
-// guard calls what etcd may end the goroutine of, in a goroutine of its own.
+// Guard calls what etcd may end the goroutine of, in a goroutine of its own.
 // Members share a failure, so that one's may be the end of another's call: what
 // that still returns goes to discard.
-func guard[T any](f *failure, call func() (T, error), discard func(T)) (T, error) {
+func Guard[T any](f *Failure, call func() (T, error), discard func(T)) (T, error) {
 	type result struct {
 		value T
 		err   error

@@ -21,7 +21,7 @@ const failedGrace = 2 * time.Second
 type Member struct {
 	cfg    *embed.Config
 	parent *dirfd.Dir // of the data directory
-	failed *failure
+	failed *Failure
 
 	mu     sync.Mutex
 	server *embed.Etcd // nil while stopped
@@ -63,7 +63,7 @@ func (m *Member) Start(ctx context.Context) error {
 		return fmt.Errorf("start member %s: already running", m.cfg.Name)
 	}
 	cfg := *m.cfg
-	server, err := guard(m.failed, func() (*embed.Etcd, error) { return embed.StartEtcd(&cfg) }, m.close)
+	server, err := Guard(m.failed, func() (*embed.Etcd, error) { return embed.StartEtcd(&cfg) }, m.close)
 	if err != nil {
 		return fmt.Errorf("start member %s: %w", m.cfg.Name, m.parent.Named(err))
 	}

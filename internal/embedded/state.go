@@ -23,7 +23,7 @@ func (m *Member) StateAt(ctx context.Context, revision int64) (State, error) {
 		return State{}, fmt.Errorf("look into member %s: it is stopped", m.cfg.Name)
 	}
 	kv := m.server.Server.KV()
-	return guard(m.failed, func() (State, error) { return stateAt(ctx, kv, revision) }, func(State) {})
+	return Guard(m.failed, func() (State, error) { return stateAt(ctx, kv, revision) }, func(State) {})
 }
 
 func stateAt(ctx context.Context, kv mvcc.WatchableKV, revision int64) (State, error) {

@@ -33,6 +33,8 @@ type ServerOptions struct {
 	PeerTLS     bool      // and so do the members with each other
 
 	Flags []string // added to every member's command line
+	// WALBeside puts every log into a folder beside the data directory.
+	WALBeside bool
 	Fsync bool     // off, data is lost with the machine, not with the process
 }
 
@@ -51,6 +53,7 @@ type Server struct {
 	Endpoint string // client URL
 	PeerURL  string
 	DataDir  string // does not exist before the first start
+	WALDir   string // "" where the log is in the data directory
 
 	t       testing.TB
 	cluster *Servers
@@ -90,6 +93,9 @@ func NewServers(t testing.TB, opts ServerOptions) *Servers {
 		})
 	}
 	for _, m := range s.Members {
+		if opts.WALBeside {
+			m.WALDir = filepath.Join(dir, m.Name+".wal")
+		}
 		m.args = s.argsOf(t, m)
 	}
 	return s
@@ -224,6 +230,9 @@ func (s *Servers) argsOf(t testing.TB, m *Server) []string {
 		"--listen-peer-urls", m.PeerURL, "--initial-advertise-peer-urls", m.PeerURL,
 		"--initial-cluster", s.InitialCluster(), "--initial-cluster-token", filepath.Dir(m.DataDir),
 		"--log-level", "warn", "--bcrypt-cost", strconv.Itoa(bcrypt.MinCost),
+	}
+	if m.WALDir != "" {
+		args = append(args, "--wal-dir", m.WALDir)
 	}
 	if !s.opts.Fsync {
 		args = append(args, "--unsafe-no-fsync")
