@@ -35,7 +35,7 @@ type ServerOptions struct {
 	Flags []string // added to every member's command line
 	// WALBeside puts every log into a folder beside the data directory.
 	WALBeside bool
-	Fsync bool     // off, data is lost with the machine, not with the process
+	Fsync     bool // off, data is lost with the machine, not with the process
 }
 
 // Servers is a cluster of processes that ends with the test.
