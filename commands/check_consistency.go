@@ -65,7 +65,14 @@ func consistencyView(c health.Consistency) output.Result {
 }
 
 func consistencyWords(w io.Writer, c health.Consistency) {
+	if c.Result == health.HashesSingle {
+		fmt.Fprintln(w, "SINGLE MEMBER: nothing to compare")
+		return
+	}
 	fmt.Fprintf(w, "%s at revision %d\n", strings.ToUpper(string(c.Result)), c.Revision)
+	if c.Ahead != "" {
+		fmt.Fprintln(w, c.Ahead)
+	}
 	for _, m := range c.Members {
 		if m.Error != "" {
 			fmt.Fprintf(w, "  %s: %s\n", m.Member, m.Error)
@@ -80,7 +87,7 @@ func consistencyWords(w io.Writer, c health.Consistency) {
 	for _, g := range c.Gaps {
 		fmt.Fprintf(w, "not compared: %s\n", strings.TrimPrefix(g.Member+": "+g.Reason, ": "))
 	}
-	if c.Result != health.HashesDiffer {
+	if c.Result != health.HashesDiffer || c.Ahead != "" {
 		return
 	}
 	if len(c.Differences) == 0 {
@@ -93,7 +100,7 @@ func consistencyWords(w io.Writer, c health.Consistency) {
 				fmt.Fprintf(w, "  %s: absent\n", v.Member)
 				continue
 			}
-			fmt.Fprintf(w, "  %s: revision %d, version %d, %d bytes with hash %s\n", v.Member, v.ModRevision, v.Version, v.ValueBytes, v.ValueSHA256)
+			fmt.Fprintf(w, "  %s: revision %d, version %d, created at %d, lease %x, %d bytes with hash %s\n", v.Member, v.ModRevision, v.Version, v.CreateRevision, v.Lease, v.ValueBytes, v.ValueSHA256)
 		}
 	}
 	if c.Truncated {

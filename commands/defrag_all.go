@@ -126,7 +126,7 @@ func outcomeView(o *health.Outcome, err error) output.Result {
 				fmt.Fprintln(w, "done:")
 			}
 			for _, s := range o.Steps {
-				fmt.Fprintf(w, "  %-6s %s: %s (%.1f s)\n", map[bool]string{true: "ok", false: "FAILED"}[s.OK], strings.TrimSpace(s.Action+" "+s.Member), s.Detail, s.TookSeconds)
+				fmt.Fprintf(w, "  %-6s %s: %s (%.1f s)\n", map[bool]string{true: "ok", false: "FAILED"}[s.OK], strings.TrimSpace(s.Action+" "+withID(s.Member, s.MemberIDHex)), s.Detail, s.TookSeconds)
 			}
 			if len(o.Leftover) > 0 {
 				fmt.Fprintf(w, "not reached: %s\n", strings.Join(o.Leftover, ", "))
@@ -145,8 +145,16 @@ func outcomeView(o *health.Outcome, err error) output.Result {
 	}
 }
 
+// withID names a member with its id, for a name alone may fit several.
+func withID(member, id string) string {
+	if id == "" || strings.Contains(member, id) {
+		return member
+	}
+	return strings.TrimSpace(member + " (" + id + ")")
+}
+
 func actionWords(a health.Action) string {
-	words := strings.TrimSpace(a.Action+" "+a.Member) + ": " + a.Detail
+	words := strings.TrimSpace(a.Action+" "+withID(a.Member, a.MemberIDHex)) + ": " + a.Detail
 	if a.Action != "defrag" {
 		return words
 	}

@@ -40,7 +40,7 @@ func healthWords(w io.Writer, r health.Report) {
 	case asked < len(r.Members): // what the others bear is not known
 		seen = fmt.Sprintf("cluster %s, %d voters, quorum is %d; only %d of %d members were asked", c.IDHex, c.Voters, c.Quorum, asked, len(r.Members))
 	case c.Voters > 0:
-		seen = fmt.Sprintf("cluster %s, %d of %d voters answer, quorum is %d, %d more may fail", c.IDHex, c.Answering, c.Voters, c.Quorum, c.CanLose)
+		seen = fmt.Sprintf("cluster %s, %d of %d voters alive, quorum is %d, %d more may fail", c.IDHex, c.Alive, c.Voters, c.Quorum, c.CanLose)
 	}
 	output.Text(w, 0, strings.ToUpper(string(r.Verdict))+": "+seen)
 	for _, p := range r.Problems {
@@ -58,7 +58,7 @@ func healthWords(w io.Writer, r health.Report) {
 	}
 	output.Columns(w, []string{"member", "endpoint", "version", "role", "db size", "in use", "quota used", "reads", "lag", "fsync p99", "commit p99"}, rows)
 	if h := c.Hash; h != nil {
-		fmt.Fprintf(w, "\nhashes: %s at revision %d\n", h.Result, h.Revision)
+		fmt.Fprintf(w, "\nhashes: %s\n", hashWords(*h))
 	}
 	if len(r.Gaps) > 0 {
 		fmt.Fprintln(w, "\nnot seen:")
@@ -70,6 +70,13 @@ func healthWords(w io.Writer, r health.Report) {
 		}
 		output.Text(w, 4, fmt.Sprintf("  %s%s: %s", strings.TrimPrefix(g.Member+": "+string(g.Check), ": "), required, g.Reason))
 	}
+}
+
+func hashWords(h health.Hashes) string {
+	if h.Result == health.HashesSingle {
+		return "single member, nothing to compare"
+	}
+	return fmt.Sprintf("%s at revision %d", h.Result, h.Revision)
 }
 
 func worstOf(r health.Report, m health.Member) string {

@@ -34,6 +34,17 @@ type Consistency struct {
 	Suspects []Suspect `json:"suspects"`
 
 	members []Member
+	cluster uint64
+}
+
+// member is the member of a hash.
+func (c *Consistency) member(label string) Member {
+	for _, m := range c.members {
+		if m.Label() == label {
+			return m
+		}
+	}
+	return Member{}
 }
 
 // Difference is a live key that is not the same on all members.
@@ -44,12 +55,14 @@ type Difference struct {
 
 // Version is what a member holds under a key. Values are told by their hash.
 type Version struct {
-	Member      string `json:"member"`
-	Present     bool   `json:"present"`
-	ModRevision int64  `json:"modRevision"`
-	Version     int64  `json:"version"`
-	ValueBytes  int    `json:"valueBytes"`
-	ValueSHA256 string `json:"valueSHA256"` // the first 16 digits
+	Member         string `json:"member"`
+	Present        bool   `json:"present"`
+	ModRevision    int64  `json:"modRevision"`
+	Version        int64  `json:"version"`
+	CreateRevision int64  `json:"createRevision"`
+	Lease          int64  `json:"lease"` // 0 without one
+	ValueBytes     int    `json:"valueBytes"`
+	ValueSHA256    string `json:"valueSHA256"` // the first 16 digits
 }
 
 // Suspect counts the keys in which a member stands against a majority.
@@ -76,7 +89,7 @@ func Compare(ctx context.Context, doors Doors, endpoints []string, opts Options)
 	if err != nil {
 		return c, err
 	}
-	c.Hashes, c.members = *facts.Cluster.Hash, facts.Members
+	c.Hashes, c.members, c.cluster = *facts.Cluster.Hash, facts.Members, facts.Cluster.ID
 	for _, g := range facts.Gaps {
 		if g.Check == KindHash || g.Check == KindMembers {
 			c.Gaps = append(c.Gaps, g)
@@ -95,19 +108,24 @@ func Compare(ctx context.Context, doors Doors, endpoints []string, opts Options)
 func (c Consistency) err(facts Facts) error {
 	switch {
 	case c.Result == HashesDiffer:
+		if c.Ahead != "" {
+			return hint.With(fmt.Errorf("%w: %s", ErrDiffers, c.Ahead), "one of them has applied what the others have not: see \"etcdkit health --hash\" again, and docs/disaster-recovery.md for a corrupt member")
+		}
 		return fmt.Errorf("%w at revision %d", ErrDiffers, c.Revision)
 	case c.Result == HashesEqual && len(c.Gaps) == 0:
 		return nil
 	case c.Result == HashesEqual:
 		return hint.With(fmt.Errorf("%w: %s: %s", ErrNotCompared, c.Gaps[0].Member, c.Gaps[0].Reason),
 			"those that were compared agree; see what is wrong with the others with: etcdkit health")
-	case facts.Cluster.Voters == 1 && len(c.Gaps) == 0:
+	case c.Result == HashesSingle:
 		return nil
 	case !slices.ContainsFunc(facts.Members, func(m Member) bool { return m.Reachable }):
 		return hint.With(fmt.Errorf("%w: no endpoint answered", ErrNotCompared), "%s", facts.Members[0].next())
 	case len(c.Gaps) > 0 && !slices.ContainsFunc(c.Members, func(m MemberHash) bool { return m.Error == "" }):
 		return hint.With(fmt.Errorf("%w: %s: %s", ErrNotCompared, c.Gaps[0].Member, c.Gaps[0].Reason),
 			"with authentication on, a hash needs a user with the role root; what else is wrong is told by: etcdkit health")
+	case c.Ahead != "":
+		return hint.With(fmt.Errorf("%w: %s", ErrNotCompared, c.Ahead), "try again")
 	default:
 		return hint.With(fmt.Errorf("%w: no two hashed one revision with one compact revision", ErrNotCompared),
 			"see who answers with: etcdkit health; when a compaction ran meanwhile, try again")
@@ -121,7 +139,7 @@ func CheckConsistency(ctx context.Context, doors Doors, endpoints []string, opts
 		opts.MaxDifferences = defaultMaxDifferences
 	}
 	c, err := Compare(ctx, doors, endpoints, opts.Options)
-	if !errors.Is(err, ErrDiffers) {
+	if !errors.Is(err, ErrDiffers) || c.Ahead != "" { // what is ahead cannot be read at one revision
 		return c, err
 	}
 	if narrowErr := c.narrow(ctx, doors, opts); narrowErr != nil {
@@ -138,7 +156,7 @@ func (c *Consistency) narrow(ctx context.Context, doors Doors, opts ConsistencyO
 		if m.Error != "" {
 			continue
 		}
-		client, err := doors.Dial(ctx, m.Endpoint)
+		client, err := dialIdentified(ctx, doors, c.member(m.Member), c.cluster)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Member, err)
 		}
@@ -234,6 +252,7 @@ func take(walkers []*walker, key []byte) []Version {
 		sum := sha256.Sum256(kv.Value)
 		versions[i] = Version{
 			Member: w.name, Present: true, ModRevision: kv.ModRevision, Version: kv.Version,
+			CreateRevision: kv.CreateRevision, Lease: kv.Lease,
 			ValueBytes: len(kv.Value), ValueSHA256: fmt.Sprintf("%x", sum[:8]),
 		}
 	}

@@ -18,6 +18,12 @@ import (
 // change edits the newest value of a key in a stopped member's database.
 func change(t *testing.T, dataDir, key, value string) {
 	t.Helper()
+	edit(t, dataDir, key, func(kv *mvccpb.KeyValue) { kv.Value = []byte(value) })
+}
+
+// edit changes the newest revision of a key in a stopped member's database.
+func edit(t *testing.T, dataDir, key string, change func(*mvccpb.KeyValue)) {
+	t.Helper()
 	db, err := bolt.Open(filepath.Join(dataDir, "member", "snap", "db"), 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +40,7 @@ func change(t *testing.T, dataDir, key, value string) {
 			if string(kv.Key) != key {
 				continue
 			}
-			kv.Value = []byte(value)
+			change(&kv)
 			edited, err := proto.Marshal(&kv)
 			if err != nil {
 				return err

@@ -61,6 +61,8 @@ type run struct {
 	opts      DefragOptions
 	out       *Outcome
 	lock      Lock
+	dry       bool              // look and refuse as a run would, change nothing and wait for nothing
+	ids       map[string]string // of members, by their labels
 }
 
 // Defrag defragments the members that PlanDefrag chooses, one at a time, the
@@ -72,7 +74,11 @@ func Defrag(ctx context.Context, tools Tools, endpoints []string, opts DefragOpt
 	r := newRun(tools, endpoints, opts)
 	err := r.whole(ctx)
 	if ctx.Err() != nil && len(r.out.Leftover) > 0 {
-		err = hint.With(err, "go on with: etcdkit defrag-all --members %s", strings.Join(r.out.Leftover, ","))
+		var left []string
+		for _, label := range r.out.Leftover {
+			left = append(left, r.ids[label])
+		}
+		err = hint.With(err, "go on with: etcdkit defrag-all --members %s", strings.Join(left, ","))
 	}
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Release(ctx))
@@ -81,40 +87,43 @@ func Defrag(ctx context.Context, tools Tools, endpoints []string, opts DefragOpt
 }
 
 func (r *run) whole(ctx context.Context) error {
-	if r.opts.Compact {
-		if err := r.compactFirst(ctx); err != nil {
-			return err
-		}
-	}
 	facts, err := r.plan(ctx)
-	if r.tools.Planned != nil {
+	work := r.opts.Compact || hasDefrag(r.out.Plan)
+	if err == nil && work {
+		facts, err = r.ready(ctx, facts)
+	}
+	if r.tools.Planned != nil && (err != nil || !r.opts.Compact) {
 		r.tools.Planned(r.out.Plan)
 	}
-	if err != nil {
+	if err != nil || !work || r.dry {
 		return err
-	}
-	if !slices.ContainsFunc(r.out.Plan, func(a Action) bool { return a.Action == actionDefrag }) {
-		return nil
 	}
 	if err := r.takeLock(ctx, facts); err != nil {
 		return err
 	}
-	if err := r.idle(ctx, r.out.Plan); err != nil {
-		return err
+	if r.opts.Compact {
+		if facts, err = r.compactFirst(ctx, facts); err != nil {
+			return err
+		}
 	}
 	return r.all(ctx, facts, r.out.Plan)
 }
 
-// DefragDryRun returns what Defrag would do, with the same refusals.
+func hasDefrag(plan []Action) bool {
+	return slices.ContainsFunc(plan, func(a Action) bool { return a.Action == actionDefrag })
+}
+
+// DefragDryRun returns what Defrag would do, and the refusal where Defrag would
+// end before its first change: both are decided by the same code.
 func DefragDryRun(ctx context.Context, tools Tools, endpoints []string, opts DefragOptions) (*Outcome, error) {
 	r := newRun(tools, endpoints, opts)
-	_, err := r.plan(ctx)
-	return r.out, err
+	r.dry = true
+	return r.out, r.whole(ctx)
 }
 
 func newRun(tools Tools, endpoints []string, opts DefragOptions) *run {
 	out := &Outcome{Plan: []Action{}, Steps: []Step{}, Leftover: []string{}, Lock: "none"}
-	return &run{tools: tools, endpoints: endpoints, opts: opts, out: out}
+	return &run{tools: tools, endpoints: endpoints, opts: opts, out: out, ids: map[string]string{}}
 }
 
 func (r *run) plan(ctx context.Context) (Facts, error) {
@@ -149,6 +158,7 @@ func (r *run) look(ctx context.Context) (Facts, error) {
 // members that are going to be down, or removed.
 func (r *run) know(facts Facts) {
 	for _, m := range facts.Members {
+		r.ids[m.Label()] = m.IDHex
 		if m.Listed && m.Reachable && !slices.ContainsFunc(r.endpoints, func(ep string) bool { return bare(ep) == bare(m.Endpoint) }) {
 			r.endpoints = append(slices.Clip(r.endpoints), m.Endpoint)
 		}
@@ -162,7 +172,7 @@ func (r *run) do(action, member string, fn func() (detail string, err error)) er
 	}
 	start := time.Now()
 	detail, err := fn()
-	step := Step{Action: action, Member: member, OK: err == nil, Detail: detail, TookSeconds: time.Since(start).Seconds()}
+	step := Step{Action: action, Member: member, MemberIDHex: r.ids[member], OK: err == nil, Detail: detail, TookSeconds: time.Since(start).Seconds()}
 	if err != nil {
 		step.Detail = err.Error()
 		err = fmt.Errorf("%s %s: %w", action, member, err)
@@ -194,7 +204,7 @@ func (r *run) all(ctx context.Context, facts Facts, plan []Action) error {
 		if err != nil {
 			return errors.Join(append(failures, err)...)
 		}
-		next, leads := choose(pending, leaderID(facts.Members))
+		next, leads := nextMember(pending, leaderID(facts.Members))
 		err = r.one(ctx, facts, next, leads)
 		if err == nil || r.opts.ContinueOnError {
 			pending = slices.DeleteFunc(pending, func(a Action) bool { return a.id == next.id })
@@ -213,8 +223,8 @@ func (r *run) all(ctx context.Context, facts Facts, plan []Action) error {
 	return errors.Join(failures...)
 }
 
-// choose takes the next member: the leader only when nobody else is left.
-func choose(pending []Action, leader uint64) (next Action, leads bool) {
+// nextMember takes the next member: the leader only when nobody else is left.
+func nextMember(pending []Action, leader uint64) (next Action, leads bool) {
 	for _, a := range pending {
 		if a.id != leader {
 			return a, false
@@ -243,22 +253,23 @@ func (r *run) one(ctx context.Context, facts Facts, a Action, leads bool) error 
 // defragment runs one defragmentation to its end, even when ctx ends: the
 // server goes on anyway, and leaving now would leave the next step to chance.
 func (r *run) defragment(ctx context.Context, facts Facts, a Action) (string, error) {
-	client, err := r.tools.Operate(ctx, a.endpoint)
+	member := facts.Members[slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == a.id })]
+	client, err := operate(ctx, r.tools, member, facts.Cluster.ID)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = client.Close() }()
-	before := facts.Members[slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == a.id })].Status
+	before := member.Status
 	running, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound(before.SizeBytes))
 	defer cancel()
 	err = Attended(running, client, r.opts.StallTimeout, func(ctx context.Context) error {
-		_, err := client.Defragment(ctx, a.endpoint)
+		_, err := client.Defragment(ctx, member.Endpoint)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("%w (the server may still be working; see etcd_disk_defrag_inflight in its metrics)", err)
 	}
-	after, err := statusWithin(running, client, a.endpoint)
+	after, err := statusWithin(running, client, member.Endpoint)
 	if err != nil {
 		return "", fmt.Errorf("look at the result: %w", err)
 	}

@@ -49,7 +49,7 @@ func (r *run) gate(ctx context.Context, facts Facts, first bool) (Facts, error) 
 
 // notWell is why the gate stays shut: a judgement, unless it has another name.
 func notWell(err error) error {
-	for _, known := range []error{ErrRefused, ErrUnhealthy, ErrUnknown} {
+	for _, known := range []error{ErrRefused, ErrUnhealthy, ErrUnknown, ErrTwoClusters} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("waiting for the cluster to be healthy: %w", err)
 		}
@@ -67,7 +67,7 @@ var errArmed = fmt.Errorf("%w", ErrUnhealthy)
 // there before, and everybody caught up.
 func passes(before, now Facts, opts DefragOptions) error {
 	for _, was := range before.Members {
-		i := slices.IndexFunc(now.Members, func(m Member) bool { return m.ID == was.ID && m.Endpoint == was.Endpoint })
+		i := slices.IndexFunc(now.Members, func(m Member) bool { return m.ID == was.ID })
 		switch {
 		case was.Status == nil || !was.Listed:
 			continue
@@ -192,6 +192,9 @@ func (r *run) free(ctx context.Context, a Action) error {
 }
 
 func (r *run) gateTimeout() time.Duration {
+	if r.dry {
+		return 0
+	}
 	if r.opts.GateTimeout > 0 {
 		return r.opts.GateTimeout
 	}
@@ -240,29 +243,55 @@ const settleTime = time.Second
 const settleKey = "etcdkit/compacted"
 
 // compactFirst compacts before the plan that counts is made, for it changes
-// what is worth a defragmentation. What speaks against that plan already now
-// is heard before: a compaction cannot be taken back.
-func (r *run) compactFirst(ctx context.Context) error {
-	facts, err := r.plan(ctx)
-	if err != nil {
-		if r.tools.Planned != nil {
-			r.tools.Planned(r.out.Plan)
-		}
-		return err
-	}
-	if err := r.takeLock(ctx, facts); err != nil {
-		return err
-	}
-	if err := r.idle(ctx, r.out.Plan); err != nil {
-		return err
-	}
+// what is worth a defragmentation.
+func (r *run) compactFirst(ctx context.Context, facts Facts) (Facts, error) {
 	if err := r.mayGoOn(ctx); err != nil {
-		return err
+		return facts, err
 	}
 	if err := r.do(actionCompact, "", func() (string, error) { return r.compact(ctx, facts) }); err != nil {
-		return err
+		return facts, err
 	}
-	return r.settle(ctx, facts)
+	if err := r.settle(ctx, facts); err != nil {
+		return facts, err
+	}
+	facts, err := r.plan(ctx)
+	if r.tools.Planned != nil {
+		r.tools.Planned(r.out.Plan)
+	}
+	if err != nil {
+		return facts, err
+	}
+	return facts, r.idle(ctx, r.out.Plan)
+}
+
+// ready refuses whatever would end the run later, before its first change: a
+// compaction cannot be taken back, nor can a member that was removed.
+func (r *run) ready(ctx context.Context, facts Facts) (Facts, error) {
+	if err := r.idle(ctx, r.out.Plan); err != nil {
+		return facts, err
+	}
+	if r.dry {
+		if err := r.lockFree(ctx, facts); err != nil {
+			return facts, err
+		}
+	}
+	return r.gate(ctx, facts, true)
+}
+
+// lockFree refuses where another maintenance holds the lock in etcd.
+func (r *run) lockFree(ctx context.Context, facts Facts) error {
+	return r.through(ctx, facts, func(ctx context.Context, client Operator) error {
+		resp, err := client.Get(ctx, LockKey+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		switch {
+		case err != nil && refused(err):
+			return nil // whether the lock may be taken shows when it is
+		case err != nil:
+			return fmt.Errorf("%w: look for the lock: %w", ErrUnknown, err)
+		case resp.Count > 0:
+			return hint.With(fmt.Errorf("%w, under the key %s/", ErrLocked, LockKey), "wait for it")
+		}
+		return nil
+	})
 }
 
 // settle waits until the servers have counted what a compaction freed. Where
@@ -288,7 +317,7 @@ func (r *run) compact(ctx context.Context, facts Facts) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	client, err := r.tools.Operate(ctx, member.Endpoint)
+	client, err := operate(ctx, r.tools, member, facts.Cluster.ID)
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -20,6 +19,7 @@ type Client interface {
 	MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error)
 	Status(ctx context.Context, endpoint string) (*clientv3.StatusResponse, error)
 	HashKV(ctx context.Context, endpoint string, rev int64) (*clientv3.HashKVResponse, error)
+	AlarmList(ctx context.Context) (*clientv3.AlarmResponse, error)
 	Close() error
 }
 
@@ -84,25 +84,28 @@ func Gather(ctx context.Context, doors Doors, endpoints []string, opts Options) 
 		now = time.Now
 	}
 	facts := Facts{Time: now().UTC(), Members: []Member{}, Gaps: []Gap{}}
-	probes := contact(ctx, doors, endpoints, opts)
-	defer func() { closeAll(probes) }()
-	list := newestList(probes)
-	probes = attach(probes, list, opts.Only)
-	fresh := slices.DeleteFunc(slices.Clone(probes), func(p *probe) bool {
-		return p.client != nil || p.Error != "" || p.Endpoint == ""
-	})
-	each(fresh, func(p *probe) { p.ask(ctx, doors, opts) })
-	if i := slices.IndexFunc(probes, func(p *probe) bool { return p.final != nil }); i >= 0 {
-		return facts, probes[i].final
+	given := contact(ctx, doors, endpoints, opts)
+	probes := given
+	defer func() { closeAll(slices.Concat(given, probes)) }()
+	if err := oneCluster(given); err != nil {
+		facts.Members = membersOf(given)
+		return facts, err
+	}
+	list := newestList(given)
+	if list != nil {
+		probes = attach(ctx, doors, given, list, opts)
+	}
+	if i := slices.IndexFunc(slices.Concat(given, probes), func(p *probe) bool { return p.final != nil }); i >= 0 {
+		return facts, slices.Concat(given, probes)[i].final
 	}
 	settle(ctx, probes, opts)
 	each(probes, func(p *probe) { p.examine(ctx, doors, opts) })
+	replicate(ctx, probes, opts)
 	if list == nil {
 		facts.Gaps = append(facts.Gaps, Gap{Check: KindMembers, Reason: "no endpoint returned the member list"})
 	}
+	facts.Members = membersOf(probes)
 	for _, p := range probes {
-		p.PeerURLs, p.ClientURLs = append([]string{}, p.PeerURLs...), append([]string{}, p.ClientURLs...) // of a member not listed too
-		facts.Members = append(facts.Members, p.Member)
 		facts.Gaps = append(facts.Gaps, p.gaps...)
 	}
 	facts.Cluster = summarize(facts.Members, list)
@@ -115,6 +118,16 @@ func Gather(ctx context.Context, doors Doors, endpoints []string, opts Options) 
 		return facts, context.Cause(ctx) // nobody's silence means anything then
 	}
 	return facts, nil
+}
+
+// membersOf is what was seen of each member.
+func membersOf(probes []*probe) []Member {
+	out := []Member{}
+	for _, p := range probes {
+		p.PeerURLs, p.ClientURLs = append([]string{}, p.PeerURLs...), append([]string{}, p.ClientURLs...) // of a member not listed too
+		out = append(out, p.Member)
+	}
+	return out
 }
 
 // each runs fn on every probe side by side.
@@ -167,64 +180,6 @@ func (p *probe) applied() uint64 {
 	return p.Status.Applied
 }
 
-// attach gives the probes the names of the member list, puts them in its
-// order, and adds the members that nobody asked yet.
-func attach(probes []*probe, list *clientv3.MemberListResponse, only bool) []*probe {
-	if list == nil {
-		return probes
-	}
-	var out []*probe
-	rest := slices.Clone(probes)
-	for _, m := range list.Members {
-		i := slices.IndexFunc(rest, func(p *probe) bool { return p.is(m) })
-		var p *probe
-		switch {
-		case i >= 0:
-			p = rest[i]
-			rest = slices.Delete(rest, i, i+1)
-		case only:
-			p = &probe{Member: Member{Error: NotAsked}}
-		default:
-			p = &probe{}
-		}
-		p.enlist(m)
-		out = append(out, p)
-	}
-	// A second endpoint of a member already there adds nothing but a connection.
-	for _, p := range rest {
-		if p.ID != 0 && slices.ContainsFunc(out, func(o *probe) bool { return o.ID == p.ID }) {
-			closeAll([]*probe{p})
-			continue
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// is reports whether the probe asked the listed member: by the id that
-// answered, by the address where nothing answered.
-func (p *probe) is(m *pb.Member) bool {
-	if p.ID != 0 {
-		return p.ID == m.ID
-	}
-	return slices.ContainsFunc(m.ClientURLs, func(url string) bool { return bare(url) == bare(p.Endpoint) })
-}
-
-func (p *probe) enlist(m *pb.Member) {
-	p.Listed, p.Name, p.Learner = true, m.Name, m.IsLearner
-	p.ID, p.IDHex = m.ID, output.ID(m.ID)
-	p.PeerURLs, p.ClientURLs = m.PeerURLs, m.ClientURLs
-	for i := range p.gaps {
-		p.gaps[i].Member = p.Label()
-	}
-	if p.Endpoint == "" && len(m.ClientURLs) > 0 {
-		p.Endpoint = m.ClientURLs[0]
-	}
-	if len(m.ClientURLs) == 0 && p.Error == "" && p.Status == nil {
-		p.Error = "never started: the member has no client URL yet"
-	}
-}
-
 // settle asks again where members disagree on the leader, which right after
 // an election they do for a moment.
 func settle(ctx context.Context, probes []*probe, opts Options) {
@@ -245,8 +200,7 @@ func settle(ctx context.Context, probes []*probe, opts Options) {
 			ctx, cancel := context.WithTimeout(ctx, opts.timeout())
 			defer cancel()
 			if err := p.status(ctx); err != nil {
-				p.Error = err.Error()
-				p.Reachable, p.Status = false, nil
+				p.lose(err)
 			}
 		})
 	}
@@ -279,15 +233,18 @@ func bare(endpoint string) string {
 
 func summarize(members []Member, list *clientv3.MemberListResponse) Cluster {
 	v := VotingOf(members)
-	c := Cluster{Voters: v.Voters, Answering: v.Alive, Quorum: v.Quorum(), CanLose: v.CanLose()}
+	c := Cluster{Voters: v.Voters, Alive: v.Alive, Quorum: v.Quorum(), CanLose: v.CanLose()}
 	if list != nil {
-		c.ID = list.Header.ClusterId
+		c.ID = list.Header.GetClusterId()
 	}
 	c.IDHex = output.ID(c.ID)
 	leader := leaderID(members)
 	for _, m := range members {
-		if m.Listed && m.Learner {
+		switch {
+		case m.Listed && m.Learner:
 			c.Learners++
+		case m.Listed && m.Reachable:
+			c.Answering++
 		}
 		if leader != 0 && m.ID == leader {
 			c.Leader = m.Label()

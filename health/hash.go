@@ -3,8 +3,10 @@ package health
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Hashes is the comparison of the members' data at one revision.
@@ -12,6 +14,9 @@ type Hashes struct {
 	Revision int64        `json:"revision"` // 0 when nothing could be compared
 	Result   HashResult   `json:"result"`
 	Members  []MemberHash `json:"members"`
+	// Ahead tells of members whose newest revisions differ, beyond the one that
+	// was hashed.
+	Ahead string `json:"ahead,omitempty"`
 }
 
 // MemberHash is the hash of a member's data up to a revision.
@@ -28,31 +33,53 @@ type MemberHash struct {
 type HashResult string
 
 // Equal and Differ need at least two members that hashed the same revision
-// with the same compact revision.
+// with the same compact revision. Single is a cluster of one voter, which has
+// nothing to compare.
 const (
 	HashesEqual   HashResult = "equal"
 	HashesDiffer  HashResult = "differ"
 	HashesUnknown HashResult = "unknown"
+	HashesSingle  HashResult = "single"
 )
 
 const (
-	hashTries = 5
+	hashTries = 6
 	hashPause = 200 * time.Millisecond
+	// steadyPause lies between two readings that must be the same to count:
+	// Status reads revision and applied index apart.
+	steadyPause = 50 * time.Millisecond
 	// hashTimeout bounds one hash: it reads the whole database.
 	hashTimeout = 2 * time.Minute
 )
 
-// A Hasher asks one member for the hash of its data at a revision, where 0
-// means its newest.
-type Hasher func(ctx context.Context, revision int64) (MemberHash, error)
+// HashSource is a member whose data are compared.
+type HashSource struct {
+	Member, Endpoint string
+	// State tells how far the member has applied, and who leads.
+	State func(ctx context.Context) (HashState, error)
+	// Hash is the hash of its data up to a revision.
+	Hash func(ctx context.Context, revision int64) (MemberHash, error)
+}
 
-// CompareHashes hashes all members at one revision and compares. Hashes taken
-// member by member at their newest revision differ under writes, and those
-// with another compact revision cover other data: neither is a difference in
-// the data. A disagreement is believed when it shows at two revisions.
-func CompareHashes(ctx context.Context, members []Hasher) Hashes {
+// HashState is how far a member is.
+type HashState struct {
+	Revision int64
+	Applied  uint64
+	Leads    bool
+}
+
+// CompareHashes hashes all members at one revision and compares: one member at
+// a time and the leader last, for a hash blocks writes on its member. Hashes
+// taken member by member at their newest revision differ under writes, and
+// those with another compact revision cover other data: neither is a difference
+// in the data. A disagreement is believed when it shows at two revisions, and
+// agreement when it covers every revision that any member was seen to have.
+func CompareHashes(ctx context.Context, members []HashSource) Hashes {
+	if len(members) == 0 {
+		return Hashes{Result: HashesUnknown}
+	}
 	var last Hashes
-	disagreed := int64(0)
+	var disagreed, seen int64
 	for try := range hashTries {
 		if try > 0 {
 			select {
@@ -61,50 +88,108 @@ func CompareHashes(ctx context.Context, members []Hasher) Hashes {
 			case <-time.After(hashPause):
 			}
 		}
-		last = hashOnce(ctx, members)
+		before := readStates(ctx, members)
+		last = hashOnce(ctx, members, before)
 		switch {
-		case last.Result == HashesEqual:
-			return last
 		case last.Result == HashesDiffer && disagreed != 0:
 			return last
 		case last.Result == HashesDiffer:
 			disagreed = last.Revision
+			continue
+		case last.Result != HashesEqual:
+			continue
 		}
+		if last.Revision >= newestOf(before) || seen != 0 && last.Revision >= seen {
+			return last
+		}
+		seen = newestOf(before)
+		if ahead := steadilyAhead(ctx, members); ahead != "" {
+			last.Result, last.Ahead = HashesDiffer, ahead
+			return last
+		}
+		last.Result, last.Ahead = HashesUnknown, "the members' newest revisions differ, and no two readings were steady"
 	}
 	return last
 }
 
-// hashOnce compares at the newest revision that every member has.
-func hashOnce(ctx context.Context, members []Hasher) Hashes {
-	newest := hashAll(ctx, members, 0)
-	target := int64(0)
-	for _, h := range newest {
-		if h.Error == "" && (target == 0 || h.Revision < target) {
-			target = h.Revision
-		}
-	}
-	if target == 0 {
-		return Hashes{Result: HashesUnknown, Members: newest}
-	}
-	return judgeHashes(target, hashAll(ctx, members, target))
+// state is what one reading of a member brought.
+type state struct {
+	HashState
+	err error
 }
 
-func hashAll(ctx context.Context, members []Hasher, revision int64) []MemberHash {
-	out := make([]MemberHash, len(members))
-	var wg sync.WaitGroup
-	for i, hash := range members {
-		wg.Go(func() {
-			h, err := hash(ctx, revision)
-			if err != nil {
-				h.Error = err.Error()
-			} else if revision != 0 {
-				h.Revision = revision
-			}
-			out[i] = h
-		})
+func readStates(ctx context.Context, members []HashSource) []state {
+	out := make([]state, len(members))
+	for i, m := range members {
+		out[i].HashState, out[i].err = m.State(ctx)
 	}
-	wg.Wait()
 	return out
+}
+
+func newestOf(states []state) (revision int64) {
+	for _, s := range states {
+		if s.err == nil {
+			revision = max(revision, s.Revision)
+		}
+	}
+	return revision
+}
+
+// steadilyAhead compares revisions of members that have applied the same
+// entries: these decide the revision. Only what two readings show counts.
+func steadilyAhead(ctx context.Context, members []HashSource) string {
+	first := readStates(ctx, members)
+	select {
+	case <-ctx.Done():
+		return ""
+	case <-time.After(steadyPause):
+	}
+	second := readStates(ctx, members)
+	for i := range members {
+		for k := range i {
+			steady := first[i] == second[i] && first[k] == second[k] && first[i].err == nil && first[k].err == nil
+			if steady && first[i].Applied == first[k].Applied && first[i].Revision != first[k].Revision {
+				return fmt.Sprintf("%s is at revision %d and %s at %d, though both have applied entry %d",
+					members[k].Member, first[k].Revision, members[i].Member, first[i].Revision, first[i].Applied)
+			}
+		}
+	}
+	return ""
+}
+
+// hashOnce compares at the newest revision that every member has.
+func hashOnce(ctx context.Context, members []HashSource, states []state) Hashes {
+	target := int64(0)
+	out := make([]MemberHash, len(members))
+	order := make([]int, 0, len(members))
+	for i, s := range states {
+		out[i] = MemberHash{Member: members[i].Member, Endpoint: members[i].Endpoint}
+		if s.err != nil {
+			out[i].Error = s.err.Error()
+			continue
+		}
+		order = append(order, i)
+		if target == 0 || s.Revision < target {
+			target = s.Revision
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return btoi(states[a].Leads) - btoi(states[b].Leads) })
+	for _, i := range order {
+		h, err := members[i].Hash(ctx, target)
+		h.Member, h.Endpoint, h.Revision = members[i].Member, members[i].Endpoint, target
+		if err != nil {
+			h.Error = err.Error()
+		}
+		out[i] = h
+	}
+	return judgeHashes(target, out)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // judgeHashes compares the members that share a compact revision.
@@ -133,40 +218,56 @@ func judgeHashes(revision int64, hashes []MemberHash) Hashes {
 }
 
 func compareHashes(ctx context.Context, probes []*probe, voters int) (*Hashes, []Gap) {
-	var hashers []Hasher
+	var sources []HashSource
 	var gaps []Gap
 	for _, p := range probes {
 		// A learner refuses to hash; it is no voter whose answer counts.
 		if p.client != nil && p.Reachable && !p.Learner {
-			hashers = append(hashers, p.hasher())
+			sources = append(sources, p.hashSource())
 		}
 	}
-	h := CompareHashes(ctx, hashers)
+	h := CompareHashes(ctx, sources)
 	for _, m := range h.Members {
 		if m.Error != "" {
 			gaps = append(gaps, Gap{Member: m.Member, Check: KindHash, Reason: m.Error})
 		}
 	}
-	if h.Result == HashesUnknown && voters > 1 { // one member has nobody to differ from
+	switch {
+	case h.Result != HashesUnknown:
+	case voters == 1 && len(gaps) == 0:
+		h.Result = HashesSingle
+	case h.Ahead != "":
+		gaps = append(gaps, Gap{Check: KindHash, Reason: h.Ahead})
+	default:
 		gaps = append(gaps, Gap{Check: KindHash, Reason: fmt.Sprintf(
-			"no two of %d members hashed one revision with one compact revision", len(hashers))})
+			"no two of %d members hashed one revision with one compact revision", len(sources))})
 	}
 	return &h, gaps
 }
 
-func (p *probe) hasher() Hasher {
-	return func(ctx context.Context, revision int64) (MemberHash, error) {
-		ctx, cancel := context.WithTimeout(ctx, hashTimeout)
-		defer cancel()
-		out := MemberHash{Member: p.Label(), Endpoint: p.Endpoint}
-		resp, err := p.client.HashKV(ctx, p.Endpoint, revision)
-		if err != nil {
-			return out, err
-		}
-		out.Hash, out.CompactRevision, out.Revision = resp.Hash, resp.CompactRevision, resp.HashRevision
-		if out.Revision == 0 { // servers before 3.6
-			out.Revision = resp.Header.Revision
-		}
-		return out, nil
+func (p *probe) hashSource() HashSource {
+	return HashSource{
+		Member: p.Label(), Endpoint: p.Endpoint,
+		State: func(ctx context.Context) (HashState, error) {
+			resp, err := within(ctx, func(ctx context.Context) (*clientv3.StatusResponse, error) { return p.client.Status(ctx, p.Endpoint) })
+			return HashStateOf(resp), err
+		},
+		Hash: func(ctx context.Context, revision int64) (MemberHash, error) {
+			ctx, cancel := context.WithTimeout(ctx, hashTimeout)
+			defer cancel()
+			resp, err := p.client.HashKV(ctx, p.Endpoint, revision)
+			if err != nil {
+				return MemberHash{}, err
+			}
+			return MemberHash{Hash: resp.Hash, CompactRevision: resp.CompactRevision}, nil
+		},
 	}
+}
+
+// HashStateOf is how far a member is by its status.
+func HashStateOf(r *clientv3.StatusResponse) HashState {
+	if r == nil {
+		return HashState{}
+	}
+	return HashState{Revision: r.Header.GetRevision(), Applied: r.RaftAppliedIndex, Leads: r.Leader != 0 && r.Leader == r.Header.GetMemberId()}
 }

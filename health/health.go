@@ -109,6 +109,7 @@ type Cluster struct {
 	Voters    int     `json:"voters"`
 	Learners  int     `json:"learners"`
 	Answering int     `json:"answering"` // voters that answered
+	Alive     int     `json:"alive"`     // voters that serve a linearizable read and know the leader
 	Quorum    int     `json:"quorum"`
 	CanLose   int     `json:"canLose"` // voters that may still fail
 	Hash      *Hashes `json:"hash,omitempty"`
@@ -125,18 +126,30 @@ type Member struct {
 	Listed     bool     `json:"listed"` // in the cluster's member list
 	Learner    bool     `json:"learner"`
 	Reachable  bool     `json:"reachable"`
-	Error      string   `json:"error,omitempty"` // why it is not, or why its status was refused
+	Error      string   `json:"error,omitempty"`                  // why it is not, or why its status was refused
+	FromList   bool     `json:"endpointFromMemberList,omitempty"` // the endpoint was not given, the member advertises it
+	// OtherAnswers are those that came from its URLs and not from itself.
+	OtherAnswers []OtherAnswer `json:"otherAnswers,omitempty"`
 
 	Status  *Status       `json:"status"`            // nil without an answer
 	Reads   *Reads        `json:"reads,omitempty"`   // nil on learners
 	Metrics *Metrics      `json:"metrics,omitempty"` // nil without /metrics
 	Certs   []Certificate `json:"certificates,omitempty"`
+	// Replication is how far a learner has come; nil on voters.
+	Replication *Replication `json:"replication,omitempty"`
 
-	hint string // what helps against Error, where that is known
+	// identified is true once an answer carried its own id.
+	identified bool
+
+	label string // instead of the name, where several have it
+	hint  string // what helps against Error, where that is known
 }
 
 // Label is what people call the member.
 func (m Member) Label() string {
+	if m.label != "" {
+		return m.label
+	}
 	if m.Name != "" {
 		return m.Name
 	}
@@ -144,6 +157,39 @@ func (m Member) Label() string {
 		return m.Endpoint
 	}
 	return m.IDHex
+}
+
+// Named is the member as a plan or a question names it: a name is only a way to
+// find it, its id tells which one is meant.
+func (m Member) Named() string {
+	switch {
+	case m.IDHex == "":
+		return m.Label()
+	case m.Name == "":
+		return m.IDHex
+	default:
+		return m.Name + " (" + m.IDHex + ")"
+	}
+}
+
+// OtherAnswer is an answer at a member's URL that another member gave.
+type OtherAnswer struct {
+	URL          string `json:"url"`
+	MemberID     uint64 `json:"memberID"`
+	MemberIDHex  string `json:"memberIDHex"`
+	ClusterIDHex string `json:"clusterIDHex"`
+}
+
+// MarshalJSON implements json.Marshaler: whether the member is alive is shown
+// with what tells it.
+func (m Member) MarshalJSON() ([]byte, error) {
+	type plain Member
+	life := m.Life()
+	return json.Marshal(struct {
+		plain
+		Alive         bool   `json:"alive"`
+		AliveEvidence string `json:"aliveEvidence"`
+	}{plain(m), life.Alive, life.Evidence})
 }
 
 // next is what helps a member that does not answer.

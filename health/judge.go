@@ -113,6 +113,8 @@ func Judge(facts Facts, opts Options) Report {
 	j := &judge{facts: facts, opts: opts, limits: opts.Limits.orDefaults(), problems: []Problem{}}
 	j.facts.Gaps = slices.Clone(facts.Gaps)
 	j.reach()
+	j.quorum()
+	j.namesApart()
 	j.leader()
 	j.versions()
 	j.alarms()
@@ -162,46 +164,6 @@ func (j *judge) verdict(missing bool) Verdict {
 	}
 }
 
-// reach judges who answers, and whether they are enough.
-func (j *judge) reach() {
-	voting := VotingOf(j.facts.Members)
-	served := j.served()
-	for _, m := range j.facts.Members {
-		switch {
-		case m.Error == NotAsked || m.Reachable:
-			continue
-		case m.Listed && len(m.ClientURLs) == 0:
-			j.find(Warning, m.Label(), KindReach, "start it, or: etcdkit member remove "+m.IDHex, "%s", m.Error)
-		case m.Listed:
-			j.find(Warning, m.Label(), KindReach, m.next()+" (when it is lost for good: "+ReplaceCommand(m)+")",
-				"no answer at %s: %s", m.Endpoint, m.Error)
-		case !m.Listed:
-			j.find(Warning, m.Label(), KindReach, cmp.Or(m.hint, "check --endpoints"),
-				"no answer, and no member is known there: %s", m.Error)
-		}
-	}
-	if voting.Voters == 0 {
-		j.gap("", KindReach, "the cluster's members are not known")
-		return
-	}
-	asked := !slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Error == NotAsked })
-	switch {
-	case !served || !asked:
-	case !voting.Serves():
-		j.find(Warning, "", KindQuorum, "run this from a host that reaches every member",
-			"reads are served, but only %s from here", voting)
-	case voting.CanLose() == 0 && voting.Alive < voting.Voters:
-		j.find(Warning, "", KindQuorum, "start the members that do not answer before anything else, and wait for them with: etcdkit health --watch 5s",
-			"%s: the next failure stops the cluster", voting)
-	}
-}
-
-// served reports whether any linearizable read succeeded, which shows that
-// there is a quorum.
-func (j *judge) served() bool {
-	return slices.ContainsFunc(j.facts.Members, func(m Member) bool { return m.Reads != nil && m.Reads.Count > 0 })
-}
-
 func (j *judge) leader() {
 	leaders := map[uint64][]string{}
 	for _, m := range j.facts.Members {
@@ -209,10 +171,7 @@ func (j *judge) leader() {
 			continue
 		}
 		if m.Status.LeaderID == 0 {
-			voting := VotingOf(j.facts.Members)
-			j.find(Critical, m.Label(), KindLeader,
-				quorumNext,
-				"the member knows no leader; %s", voting)
+			j.find(Critical, m.Label(), KindLeader, noLeaderNext(j.facts), "the member knows no leader; %s", VotingOf(j.facts.Members))
 			continue
 		}
 		leaders[m.Status.LeaderID] = append(leaders[m.Status.LeaderID], m.Label())
@@ -274,6 +233,10 @@ func (j *judge) alarm(a Alarm) {
 func (j *judge) hash() {
 	h := j.facts.Cluster.Hash
 	if h == nil || h.Result != HashesDiffer {
+		return
+	}
+	if h.Ahead != "" {
+		j.find(Critical, "", KindHash, "etcdkit check consistency", "the members' data differ: %s", h.Ahead)
 		return
 	}
 	var parts []string

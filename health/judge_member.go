@@ -161,6 +161,8 @@ func (j *judge) membership(m Member) {
 	case m.Status != nil && m.Listed && m.Status.Learner != m.Learner:
 		j.find(Warning, m.Label(), KindMembers, "restart the member, then look again",
 			"the member list says learner=%v, the member itself %v", m.Learner, m.Status.Learner)
+	case m.Listed && m.Learner && m.Status != nil && !m.Life().Alive:
+		j.find(Warning, m.Label(), KindLag, "check its log and the network between it and the leader (peer URLs)", "the learner is not alive: %s", m.Life().Evidence)
 	case m.Listed && m.Learner:
 		j.find(Info, m.Label(), KindMembers, "etcdkit member promote "+m.IDHex+" --wait", "the member is a learner and has no vote")
 	}

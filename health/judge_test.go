@@ -129,7 +129,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a status refused for want of rights is unknown": {
 			change: func(f *Facts) { f.Members[1].Status, f.Members[1].Error = nil, "user name is empty" },
-			want:   Unknown, checks: []Kind{KindAlarms},
+			want:   Unknown, checks: []Kind{KindQuorum, KindAlarms},
 		},
 		"two leaders are critical": {
 			change: func(f *Facts) { f.Members[1].Status.LeaderID = 2 },
@@ -154,12 +154,43 @@ func TestJudge(t *testing.T) {
 		"a learner that cannot read is no problem": {
 			change: func(f *Facts) {
 				f.Members[2].Learner, f.Members[2].Status.Learner, f.Members[2].Reads = true, true, nil
+				f.Members[2].Replication = &Replication{Committed: 100, Applied: 100}
 			},
 			want: Healthy, checks: []Kind{KindMembers},
 		},
+		"a learner that does not receive what is committed (it keeps its leader)": {
+			change: func(f *Facts) {
+				f.Members[2].Learner, f.Members[2].Status.Learner, f.Members[2].Reads = true, true, nil
+				f.Members[2].Replication = &Replication{Committed: 101, Applied: 100}
+			},
+			want: Degraded, checks: []Kind{KindLag},
+		},
+		"a member that answers and serves no read is not alive": {
+			change: func(f *Facts) { f.Members[1].Reads = &Reads{Error: "deadline exceeded"} },
+			want:   Unhealthy, checks: []Kind{KindReads, KindQuorum},
+		},
+		"a URL where another member answers shows nothing of its owner": {
+			change: func(f *Facts) {
+				down(&f.Members[1])
+				f.Members[1].OtherAnswers = []OtherAnswer{{URL: "http://b:2379", MemberID: 1}}
+			},
+			want: Unhealthy, checks: []Kind{KindReach, KindQuorum},
+		},
+		"a URL that members share beside their own": {
+			change: func(f *Facts) { f.Members[1].OtherAnswers = []OtherAnswer{{URL: "http://all:2379", MemberID: 1}} },
+			want:   Healthy, checks: []Kind{KindReach},
+		},
+		"two members of one name": {
+			change: func(f *Facts) { f.Members[1].Name = "a" },
+			want:   Degraded, checks: []Kind{KindMembers},
+		},
+		"two members with one URL and no other": {
+			change: func(f *Facts) { f.Members[1].ClientURLs = []string{"a:2379/"} },
+			want:   Degraded, checks: []Kind{KindMembers},
+		},
 		"a voter that calls itself a learner (etcd-io/etcd#18347)": {
 			change: func(f *Facts) { f.Members[2].Status.Learner = true },
-			want:   Degraded, checks: []Kind{KindMembers},
+			want:   Degraded, checks: []Kind{KindQuorum, KindMembers},
 		},
 		"a minor version apart is an upgrade in progress": {
 			change: func(f *Facts) { f.Members[2].Status.Version = "3.6.16" },

@@ -20,12 +20,12 @@ const (
 )
 
 // Successors returns the members that may lead instead of the leader, the
-// best first: voters that answer and serve, those that have applied most,
+// best first: voters that are alive, those that have applied most,
 // then those that read fastest.
 func Successors(facts Facts, leader uint64) []Member {
 	var out []Member
 	for _, m := range facts.Members {
-		if m.ID != leader && m.Listed && !m.Learner && m.Status != nil && (m.Reads == nil || m.Reads.Error == "") {
+		if m.ID != leader && m.Listed && !m.Learner && m.Life().Alive {
 			out = append(out, m)
 		}
 	}
@@ -33,9 +33,6 @@ func Successors(facts Facts, leader uint64) []Member {
 	slices.SortStableFunc(out, func(a, b Member) int {
 		if d := cmp.Compare(b.Status.Applied/near, a.Status.Applied/near); d != 0 {
 			return d
-		}
-		if a.Reads == nil || b.Reads == nil {
-			return 0
 		}
 		return cmp.Compare(a.Reads.MedianSeconds, b.Reads.MedianSeconds)
 	})
@@ -70,7 +67,7 @@ func MoveLeader(ctx context.Context, tools Tools, facts Facts, from uint64) (Mem
 	if i < 0 {
 		return Member{}, fmt.Errorf("%w: the leader is not known", ErrNoSuccessor)
 	}
-	old, err := tools.Operate(ctx, facts.Members[i].Endpoint)
+	old, err := operate(ctx, tools, facts.Members[i], facts.Cluster.ID)
 	if err != nil {
 		return Member{}, err
 	}
@@ -125,7 +122,7 @@ func moveTo(ctx context.Context, old Operator, endpoint string, to Member) (lead
 // for what etcd dropped at the change.
 func served(ctx context.Context, client Client) error {
 	_, err := within(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return client.Get(ctx, probeKey) })
-	if err != nil && refused(err) {
+	if err != nil && refusedAfterRead(err) {
 		return nil
 	}
 	return err

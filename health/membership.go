@@ -42,7 +42,7 @@ func GuardAdd(facts Facts, learner bool) (Change, error) {
 	if !learner {
 		c.After = c.Before.With(false)
 	}
-	return c, c.guard("add the voter", "add it as a learner and promote it once it has caught up")
+	return c, c.guard(facts, "add the voter", "add it as a learner and promote it once it has caught up")
 }
 
 // GuardRemove says what removing the member does to quorum. The error is
@@ -55,20 +55,60 @@ func GuardRemove(facts Facts, id uint64) (Change, error) {
 		return c, fmt.Errorf("%w with the id %016x in the cluster", ErrNoMember, id)
 	}
 	if m := facts.Members[i]; !m.Learner {
-		c.After = c.Before.Without(m.Reachable)
+		c.After = c.Before.Without(m.Life())
 	}
-	return c, c.guard("remove "+facts.Members[i].Label(), "bring the members that do not answer back first")
+	return c, c.guard(facts, "remove "+facts.Members[i].Named(), aliveFirst(facts))
 }
 
-// GuardPromote says what promoting a learner that is alive does to quorum.
-func GuardPromote(facts Facts) (Change, error) {
+// GuardPromote says what giving the learner a vote does to quorum. The error is
+// ErrRefused where quorum would be lost, and where the learner is not alive:
+// its vote counts at once.
+func GuardPromote(facts Facts, id uint64) (Change, error) {
 	c := Change{Before: VotingOf(facts.Members)}
-	c.After = c.Before.With(true)
-	return c, c.guard("promote the learner", "bring the members that do not answer back first")
+	c.After = c.Before
+	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == id && m.Listed })
+	if i < 0 {
+		return c, fmt.Errorf("%w with the id %016x in the cluster", ErrNoMember, id)
+	}
+	m := facts.Members[i]
+	if !m.Learner {
+		return c, nil // etcd says so itself
+	}
+	life := m.Life()
+	c.After = c.Before.With(life.Alive)
+	what := "promote " + m.Named()
+	if err := c.guard(facts, what, aliveFirst(facts)); err != nil {
+		return c, err
+	}
+	if !life.Alive {
+		return c, hint.With(fmt.Errorf("%w: %s: %w: %s (%s)", ErrRefused, what, errNotAlive, life.Evidence, c),
+			"start the learner, and wait until it has caught up with: etcdkit member promote %s --wait; or --force", m.IDHex)
+	}
+	return c, nil
 }
 
-func (c Change) guard(what, next string) error {
+// errNotAlive is a member that must be alive for what is asked.
+var errNotAlive = errors.New("the member is not alive")
+
+// aliveFirst names the voters that are not alive, which have to be first.
+func aliveFirst(facts Facts) string {
+	var missing []string
+	for _, m := range facts.Members {
+		if life := m.Life(); m.Listed && !m.Learner && !life.Alive {
+			missing = append(missing, m.Named())
+		}
+	}
+	if len(missing) == 0 {
+		return "add a member first"
+	}
+	return "bring back first: " + strings.Join(missing, ", ")
+}
+
+func (c Change) guard(facts Facts, what, next string) error {
 	switch {
+	case !c.Before.Serves() && readsServed(facts):
+		return hint.With(fmt.Errorf("%w: %s: not enough voters can be seen from here (%s)", ErrRefused, what, c.Before),
+			"%s; or --force", elsewhereNext)
 	case !c.Before.Serves():
 		return hint.With(fmt.Errorf("%w: %s: there is no quorum to agree on it (%s)", ErrRefused, what, c.Before),
 			"%s", quorumNext)
@@ -171,7 +211,11 @@ func (r *run) promoteOnce(ctx context.Context, id uint64, progress func(Promotio
 	if len(learner.ClientURLs) == 0 {
 		return fmt.Errorf("%w: it has not been started", errNotYet)
 	}
-	if _, err := GuardPromote(facts); err != nil {
+	_, err = GuardPromote(facts, id)
+	if errors.Is(err, errNotAlive) {
+		return fmt.Errorf("%w: %s", errNotYet, learner.Life().Evidence)
+	}
+	if err != nil {
 		return err
 	}
 	client, err := r.anyOf(ctx, facts)
@@ -208,12 +252,21 @@ func behind(facts Facts, m Member) uint64 {
 // yet, so they are guessed from the peer URLs.
 func StartCommand(name string, peerURLs []string, members []Member) string {
 	var initial, clients []string
+	names := map[string]int{name: 1}
 	for _, m := range members {
-		if m.Name == "" {
-			continue
+		names[m.Name]++
+	}
+	for _, m := range members {
+		if sharesURL(m.PeerURLs, peerURLs) {
+			continue // the new one itself
+		}
+		// etcd finds the others by their peer URLs, and takes one name for one member.
+		label := m.Name
+		if label == "" || names[label] > 1 {
+			label = m.IDHex
 		}
 		for _, u := range m.PeerURLs {
-			initial = append(initial, m.Name+"="+u)
+			initial = append(initial, label+"="+u)
 		}
 	}
 	for _, u := range peerURLs {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -64,6 +63,7 @@ const (
 type Action struct {
 	Action       string  `json:"action"` // compact, defrag, move-leader, skip, ...
 	Member       string  `json:"member"`
+	MemberIDHex  string  `json:"memberIDHex,omitempty"`
 	Detail       string  `json:"detail"` // why
 	ReclaimBytes int64   `json:"reclaimBytes,omitempty"`
 	PauseSeconds float64 `json:"pauseSeconds,omitempty"` // forecast
@@ -78,6 +78,7 @@ type Action struct {
 type Step struct {
 	Action      string  `json:"action"`
 	Member      string  `json:"member"`
+	MemberIDHex string  `json:"memberIDHex,omitempty"`
 	OK          bool    `json:"ok"`
 	Detail      string  `json:"detail"`
 	TookSeconds float64 `json:"tookSeconds"`
@@ -90,21 +91,22 @@ type Step struct {
 // ErrUnknown where so few answer that nothing can be said of the rest; the plan
 // is whole anyway.
 func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
-	if err := knownMembers(facts.Members, slices.Concat(opts.Members, opts.MustExist)); err != nil {
+	choice, err := choose(facts.Members, opts)
+	if err != nil {
 		return nil, err
 	}
 	leader := leaderID(facts.Members)
 	var skipped, followers, last []Action
 	var refusals []error
 	for _, m := range facts.Members {
-		a, wanted := judgeWorth(m, m.ID == leader, opts)
+		a, wanted := judgeWorth(m, m.ID == leader, opts, choice)
 		if !wanted {
 			skipped = append(skipped, a)
 			continue
 		}
 		if a.Disk == diskTooLittle {
 			refusals = append(refusals, hint.With(fmt.Errorf("%w: the copy of %s needs %s, only %s are free beside it",
-				ErrRefused, a.Member, output.Bytes(a.NeedBytes), output.Bytes(diskFree(m, opts.DiskFree))),
+				ErrRefused, a.Member, output.Bytes(a.NeedBytes), output.Bytes(choice.free[m.ID])),
 				"make room on that disk, or choose the other members with --members"))
 		}
 		if m.ID == leader {
@@ -119,7 +121,7 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 	voting := VotingOf(facts.Members)
 	if len(last) > 0 && voting.Voters > 1 {
 		last = slices.Insert(last, 0, Action{
-			Action: actionMove, Member: last[0].Member, id: last[0].id,
+			Action: actionMove, Member: last[0].Member, MemberIDHex: last[0].MemberIDHex, id: last[0].id,
 			Detail: "a leader that stands still stops every write",
 		})
 	}
@@ -130,34 +132,50 @@ func PlanDefrag(facts Facts, opts DefragOptions) ([]Action, error) {
 	}
 	if work > 0 && voting.Alive < voting.Voters && voting.CanLose() == 0 && !opts.Force {
 		refusals = append(refusals, hint.With(fmt.Errorf("%w: %s, so none may stand still", ErrRefused, voting),
-			"start the members that do not answer first: etcdkit health says which and why; --force goes on without them"))
+			"%s; etcdkit health says why they are not alive; --force goes on without them", aliveFirst(facts)))
 	}
 	return plan, errors.Join(refusals...)
 }
 
-// knownMembers rejects names that no member has: a typo must not look like a
-// member that needs nothing.
-func knownMembers(members []Member, names []string) error {
-	for _, name := range names {
-		if !slices.ContainsFunc(members, func(m Member) bool { return named(m, name) }) {
-			return fmt.Errorf("%w %q in the cluster", ErrNoMember, name)
-		}
-	}
-	return nil
+// chosen is which members the options mean, by id.
+type chosen struct {
+	members map[uint64]bool // nil means all
+	free    map[uint64]int64
 }
 
-// named reports whether people mean m by name: its name, id or endpoint.
-func named(m Member, name string) bool {
-	return name == m.Name || strings.EqualFold(strings.TrimLeft(name, "0"), strings.TrimLeft(m.IDHex, "0")) ||
-		bare(name) == bare(m.Endpoint) || slices.ContainsFunc(m.ClientURLs, func(u string) bool { return bare(u) == bare(name) })
+// choose finds the members that the options name. A typo, or a name that fits
+// several, must not look like a member that needs nothing.
+func choose(members []Member, opts DefragOptions) (chosen, error) {
+	var c chosen
+	for _, name := range opts.Members {
+		m, err := Resolve(members, name)
+		if err != nil {
+			return c, err
+		}
+		if c.members == nil {
+			c.members = map[uint64]bool{}
+		}
+		c.members[m.ID] = true
+	}
+	for _, name := range opts.MustExist {
+		if _, err := Resolve(members, name); err != nil {
+			return c, err
+		}
+	}
+	c.free = map[uint64]int64{}
+	for name, free := range opts.DiskFree {
+		if m, err := Resolve(members, name); err == nil { // what this host adds by itself may be nobody's
+			c.free[m.ID] = free
+		}
+	}
+	return c, nil
 }
 
 // judgeWorth decides on one member.
-func judgeWorth(m Member, leads bool, opts DefragOptions) (Action, bool) {
-	a := Action{Action: actionSkip, Member: m.Label(), id: m.ID, endpoint: m.Endpoint}
-	chosen := slices.ContainsFunc(opts.Members, func(name string) bool { return named(m, name) })
+func judgeWorth(m Member, leads bool, opts DefragOptions, choice chosen) (Action, bool) {
+	a := Action{Action: actionSkip, Member: m.Label(), MemberIDHex: m.IDHex, id: m.ID, endpoint: m.Endpoint}
 	switch {
-	case len(opts.Members) > 0 && !chosen:
+	case choice.members != nil && !choice.members[m.ID]:
 		a.Detail = "not chosen"
 	case m.Status == nil && m.Error != "":
 		a.Detail = "does not answer: " + m.Error
@@ -172,14 +190,14 @@ func judgeWorth(m Member, leads bool, opts DefragOptions) (Action, bool) {
 	default:
 		why, worth := worth(*m.Status, opts)
 		a.Detail = why
-		if !worth && !opts.All && !chosen {
+		if !worth && !opts.All && !choice.members[m.ID] {
 			return a, false
 		}
 		a.Action = actionDefrag
 		a.ReclaimBytes = max(0, m.Status.SizeBytes-m.Status.InUseBytes)
 		a.PauseSeconds = forecast(m.Status.InUseBytes).Seconds()
 		a.NeedBytes = m.Status.InUseBytes
-		a.Disk = diskRoom(m, a.NeedBytes, opts.DiskFree)
+		a.Disk = choice.diskRoom(m, a.NeedBytes)
 		return a, true
 	}
 	return a, false
@@ -213,24 +231,15 @@ const (
 
 // diskRoom tells whether the copy that a defragmentation writes fits beside
 // the database (etcd-io/etcd#15001).
-func diskRoom(m Member, need int64, free map[string]int64) string {
-	switch have := diskFree(m, free); {
-	case have < 0:
+func (c chosen) diskRoom(m Member, need int64) string {
+	switch have, known := c.free[m.ID]; {
+	case !known:
 		return diskNotChecked
 	case have < need:
 		return diskTooLittle
 	default:
 		return diskEnough
 	}
-}
-
-func diskFree(m Member, free map[string]int64) int64 {
-	for name, have := range free {
-		if named(m, name) {
-			return have
-		}
-	}
-	return -1
 }
 
 func forecast(inUse int64) time.Duration {

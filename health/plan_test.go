@@ -167,16 +167,16 @@ func TestVoting(t *testing.T) {
 		quorum, canErr int
 		serves         bool
 	}{
-		"one alone":                    {Voting{1, 1}, 1, 0, true},
-		"two members bear no failure":  {Voting{2, 2}, 2, 0, true},
-		"three bear one":               {Voting{3, 3}, 2, 1, true},
-		"four bear no more than three": {Voting{4, 4}, 3, 1, true},
-		"five bear two":                {Voting{5, 5}, 3, 2, true},
-		"three with one dead":          {Voting{3, 2}, 2, 0, true},
-		"three with two dead":          {Voting{3, 1}, 2, 0, false},
-		"one and a second voter that has not started (etcd-io/etcd#11633)": {Voting{1, 1}.With(false), 2, 0, false},
-		"removing the dead one of three":                                   {Voting{3, 2}.Without(false), 2, 0, true},
-		"removing a living one of three with one dead stops it":            {Voting{3, 2}.Without(true), 2, 0, false},
+		"one alone":                    {Voting{Voters: 1, Alive: 1}, 1, 0, true},
+		"two members bear no failure":  {Voting{Voters: 2, Alive: 2}, 2, 0, true},
+		"three bear one":               {Voting{Voters: 3, Alive: 3}, 2, 1, true},
+		"four bear no more than three": {Voting{Voters: 4, Alive: 4}, 3, 1, true},
+		"five bear two":                {Voting{Voters: 5, Alive: 5}, 3, 2, true},
+		"three with one dead":          {Voting{Voters: 3, Alive: 2}, 2, 0, true},
+		"three with two dead":          {Voting{Voters: 3, Alive: 1}, 2, 0, false},
+		"one and a second voter that has not started (etcd-io/etcd#11633)": {Voting{Voters: 1, Alive: 1}.With(false), 2, 0, false},
+		"removing the dead one of three":                                   {Voting{Voters: 3, Alive: 2}.Without(Life{Seen: true}), 2, 0, true},
+		"removing a living one of three with one dead stops it":            {Voting{Voters: 3, Alive: 2}.Without(Life{Alive: true, Seen: true}), 2, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := tc.voting

@@ -19,6 +19,7 @@ import (
 // probe is one endpoint being asked: its facts, and the client they came by.
 type probe struct {
 	Member
+	who    identity // who answered; before the answer, who must
 	client Client
 	list   *clientv3.MemberListResponse
 	gaps   []Gap
@@ -32,7 +33,8 @@ func (p *probe) gap(c Kind, format string, args ...any) {
 	p.gaps = append(p.gaps, Gap{Member: p.Label(), Check: c, Reason: fmt.Sprintf(format, args...)})
 }
 
-// ask fills in what the member says of itself and of the cluster.
+// ask fills in what the member says of itself and of the cluster. From then on
+// the client takes answers only of the member that gave the first.
 func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 	ctx, cancel := context.WithTimeout(ctx, opts.timeout())
 	defer cancel()
@@ -44,7 +46,8 @@ func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 		p.explain(ctx, doors, err)
 		return
 	}
-	p.client = client
+	identified := &identifiedClient{client, p.Endpoint, p.who}
+	p.client = identified
 	if err := p.status(ctx); err != nil {
 		p.Reachable = refused(err)
 		p.explain(ctx, doors, err)
@@ -58,6 +61,13 @@ func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 	// A serializable list is answered without quorum.
 	list, err := client.MemberList(ctx, clientv3.WithSerializable())
 	switch {
+	case err == nil && !p.identified: // the status was refused
+		p.identify(list.Header)
+	case err == nil: // behind a proxy any member of the cluster may have answered
+		err = identity{cluster: p.who.cluster}.check(p.Endpoint, list.Header)
+	}
+	identified.who = p.who
+	switch {
 	case err != nil && p.Learner: // it answers only for itself
 		return
 	case err != nil:
@@ -69,6 +79,11 @@ func (p *probe) ask(ctx context.Context, doors Doors, opts Options) {
 
 // explain notes why the member did not answer as it should, and what helps.
 func (p *probe) explain(ctx context.Context, doors Doors, err error) {
+	if other, ok := errors.AsType[*OtherMemberError](err); ok {
+		p.otherAnswered(other)
+		p.Error = err.Error()
+		return
+	}
 	if doors.Explain != nil {
 		// The deadline may be what failed: naming the cause gets its own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -78,14 +93,37 @@ func (p *probe) explain(ctx context.Context, doors Doors, err error) {
 	p.Error, p.hint = strings.TrimPrefix(err.Error(), p.Endpoint+": "), hint.Of(err)
 }
 
+// identify takes who answered from the header of the answer.
+func (p *probe) identify(h *pb.ResponseHeader) {
+	if p.who.check(p.Endpoint, h) != nil || h.GetMemberId() == 0 {
+		return
+	}
+	p.who, p.identified = identity{h.GetMemberId(), h.GetClusterId()}, true
+	p.ID, p.IDHex = p.who.member, output.ID(p.who.member)
+}
+
+func (p *probe) otherAnswered(e *OtherMemberError) {
+	p.OtherAnswers = append(p.OtherAnswers, OtherAnswer{URL: e.URL, MemberID: e.Member, MemberIDHex: output.ID(e.Member), ClusterIDHex: output.ID(e.Cluster)})
+}
+
+// lose forgets the member, which does not answer any more.
+func (p *probe) lose(err error) {
+	p.Reachable, p.identified, p.Status, p.Error = false, false, nil, err.Error()
+	if other, ok := errors.AsType[*OtherMemberError](err); ok {
+		p.otherAnswered(other)
+	}
+}
+
 func (p *probe) status(ctx context.Context) error {
 	resp, err := p.client.Status(ctx, p.Endpoint)
 	if err != nil {
 		return err
 	}
 	p.Reachable = true
-	p.ID, p.IDHex = resp.Header.MemberId, output.ID(resp.Header.MemberId)
-	p.Learner = resp.IsLearner
+	p.identify(resp.Header)
+	if !p.Listed {
+		p.Learner = resp.IsLearner
+	}
 	quota := resp.DbSizeQuota
 	if p.Status != nil && quota == 0 {
 		quota = p.Status.QuotaBytes

@@ -5,11 +5,15 @@ import "fmt"
 // quorumNext is what to do without quorum.
 const quorumNext = "start members until a quorum is alive; if they are lost for good: etcdkit snapshot restore --help"
 
+// elsewhereNext is what to do where a quorum serves that cannot be seen.
+const elsewhereNext = "linearizable reads are served, so the cluster has a quorum: name the endpoints of the other members with --endpoints, or run this from a host that reaches the URLs that they advertise"
+
 // Voting is the arithmetic of a cluster's voters: how many there are and how
-// many of them answer.
+// many of them are alive.
 type Voting struct {
 	Voters int `json:"voters"`
 	Alive  int `json:"alive"`
+	Unseen int `json:"unseen"` // voters that did not answer from here; they count as not alive
 }
 
 // Quorum is how many voters must agree.
@@ -22,10 +26,13 @@ func (v Voting) Serves() bool { return v.Voters > 0 && v.Alive >= v.Quorum() }
 func (v Voting) CanLose() int { return max(0, v.Alive-v.Quorum()) }
 
 // Without is the voting after a voter was removed.
-func (v Voting) Without(alive bool) Voting {
+func (v Voting) Without(life Life) Voting {
 	v.Voters--
-	if alive {
+	switch {
+	case life.Alive:
 		v.Alive--
+	case !life.Seen:
+		v.Unseen--
 	}
 	return v
 }
@@ -41,11 +48,14 @@ func (v Voting) With(alive bool) Voting {
 }
 
 func (v Voting) String() string {
-	return fmt.Sprintf("%d of %d voters alive, quorum %d, can lose %d", v.Alive, v.Voters, v.Quorum(), v.CanLose())
+	unseen := ""
+	if v.Unseen > 0 {
+		unseen = fmt.Sprintf(" (%d not seen from here)", v.Unseen)
+	}
+	return fmt.Sprintf("%d of %d voters alive%s, quorum %d, can lose %d", v.Alive, v.Voters, unseen, v.Quorum(), v.CanLose())
 }
 
-// VotingOf counts the voters among members. A member without an answer is
-// not alive.
+// VotingOf counts the voters among members, each alive or not by its Life.
 func VotingOf(members []Member) Voting {
 	var v Voting
 	for _, m := range members {
@@ -53,9 +63,22 @@ func VotingOf(members []Member) Voting {
 			continue
 		}
 		v.Voters++
-		if m.Reachable {
+		life := m.Life()
+		if life.Alive {
 			v.Alive++
+		}
+		if !life.Seen {
+			v.Unseen++
 		}
 	}
 	return v
+}
+
+// quorumHelp is what to do where too few voters are alive as far as can be
+// seen. A backup is the way out only where no quorum serves.
+func quorumHelp(facts Facts) string {
+	if readsServed(facts) {
+		return elsewhereNext
+	}
+	return quorumNext
 }

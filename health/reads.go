@@ -25,7 +25,7 @@ func (p *probe) read(ctx context.Context, opts Options) *Reads {
 	for range n {
 		start := time.Now()
 		err := p.readOnce(ctx, opts.timeout())
-		if err != nil && !refused(err) {
+		if err != nil {
 			reads.Error = err.Error()
 			break // without quorum each further read would wait as long
 		}
@@ -44,7 +44,27 @@ func (p *probe) readOnce(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := p.client.Get(ctx, probeKey)
-	return err
+	if err == nil || !refusedAfterRead(err) {
+		return err
+	}
+	// A refusal names nobody, and behind a load balancer may be another's. The
+	// member list is read likewise, asks for no rights, and says who answers.
+	if _, err := p.client.MemberList(ctx); err != nil && !refused(err) {
+		return err
+	}
+	return nil
+}
+
+// refusedAfterRead reports whether the member refused to show what it had read:
+// etcd looks at rights after the other members have confirmed the read. The
+// refusal of a proxy shows nothing.
+func refusedAfterRead(err error) bool {
+	for _, known := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
+		if is(err, known) {
+			return true
+		}
+	}
+	return false
 }
 
 // refused reports whether the member answered, if only to say that the caller

@@ -2,14 +2,10 @@ package health
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -61,6 +57,7 @@ func Recover(ctx context.Context, tools Tools, endpoints []string, opts RecoverO
 		opts.DisarmBelow = defaultDisarmBelow
 	}
 	r := newRun(tools, endpoints, opts.Defrag)
+	r.dry = opts.DryRun
 	rec := &recovery{run: r, opts: opts, out: &Recovery{}}
 	err := rec.whole(ctx)
 	if ctx.Err() != nil {
@@ -95,22 +92,47 @@ func (r *recovery) whole(ctx context.Context) error {
 	if len(armed) == 0 {
 		return nil
 	}
-	if err := knownMembers(facts.Members, r.opts.Defrag.MustExist); err != nil {
+	plan, err := r.describe(facts, armed)
+	r.run.out.Plan = plan
+	if r.tools.Planned != nil {
+		r.tools.Planned(plan)
+	}
+	if err == nil {
+		err = r.hopeless(facts, armed)
+	}
+	if err == nil {
+		facts, err = r.ready(ctx, facts)
+	}
+	if err != nil {
 		return err
 	}
-	r.run.out.Plan = r.describe(facts, armed)
-	if r.tools.Planned != nil {
-		r.tools.Planned(r.run.out.Plan)
-	}
 	if r.opts.Survey {
-		if err := r.survey(ctx, facts); err != nil {
+		if err := r.survey(ctx, facts, armed); err != nil {
 			return err
 		}
 	}
-	if r.opts.DryRun {
+	if r.dry {
 		return nil
 	}
 	return r.act(ctx, facts, armed)
+}
+
+// hopeless refuses an alarm that the plan cannot clear, before it drops any
+// history.
+func (r *recovery) hopeless(facts Facts, armed []uint64) error {
+	for _, m := range facts.Members {
+		switch {
+		case !m.Listed || !slices.Contains(armed, m.ID) || r.room(m):
+		case m.Status == nil || m.Status.QuotaBytes == 0:
+			return hint.With(fmt.Errorf("%w: %s has alarm NOSPACE armed, and its size and quota cannot be seen, so the alarm could not be disarmed", ErrUnknown, m.Named()),
+				"bring the member back, or allow its metrics to be read with --metrics-urls (etcd 3.5 tells its quota there)")
+		case m.Learner:
+			return hint.With(fmt.Errorf("%w: alarm NOSPACE is armed by the learner %s, whose own quota is used up (%s of %s); etcd defragments no learner, so no step of this plan would help",
+				ErrRefused, m.Named(), output.Bytes(m.Status.SizeBytes), output.Bytes(m.Status.QuotaBytes)),
+				"restart the learner with a larger --quota-backend-bytes, or remove it (etcdkit member remove %s), then run this again", m.IDHex)
+		}
+	}
+	return nil
 }
 
 // act is the procedure itself.
@@ -204,8 +226,9 @@ func (r *recovery) room(m Member) bool {
 	return m.Status != nil && m.Status.QuotaBytes != 0 && m.Status.QuotaUsed() < r.opts.DisarmBelow
 }
 
-// describe is the plan with the reason of each step.
-func (r *recovery) describe(facts Facts, armed []uint64) []Action {
+// describe is the plan with the reason of each step, and why it would be
+// refused.
+func (r *recovery) describe(facts Facts, armed []uint64) ([]Action, error) {
 	plan := []Action{}
 	if r.opts.Survey {
 		plan = append(plan, Action{Action: actionSurvey, Detail: "read all live keys at one revision, to show what fills the database"})
@@ -216,9 +239,6 @@ func (r *recovery) describe(facts Facts, armed []uint64) []Action {
 	}
 	plan = append(plan, c)
 	defrag, err := PlanDefrag(facts, r.defragOptions(facts, armed))
-	if err != nil {
-		defrag = append(defrag, Action{Action: actionSkip, Detail: err.Error()})
-	}
 	for i, a := range defrag {
 		if a.Action == actionDefrag {
 			defrag[i].Detail += "; compaction frees pages inside the file, but the quota counts the file"
@@ -226,100 +246,11 @@ func (r *recovery) describe(facts Facts, armed []uint64) []Action {
 		}
 	}
 	plan = append(plan, defrag...)
-	for _, name := range names(facts, armed) {
-		plan = append(plan, Action{Action: actionDisarm, Member: name, Detail: fmt.Sprintf(
+	for _, id := range armed {
+		plan = append(plan, Action{Action: actionDisarm, Member: names(facts, []uint64{id})[0], MemberIDHex: output.ID(id), Detail: fmt.Sprintf(
 			"NOSPACE only, and only when less than %.0f%% of the quota is used: etcd never clears it by itself", 100*r.opts.DisarmBelow)})
 	}
-	return append(plan, Action{Action: actionProve, Detail: "write a key under " + ProbePrefix + " and remove it again"})
-}
-
-func (r *recovery) survey(ctx context.Context, facts Facts) error {
-	m, err := voter(facts)
-	if err != nil {
-		return err
-	}
-	return r.do(actionSurvey, "", func() (string, error) {
-		client, err := r.tools.Dial(ctx, m.Endpoint)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = client.Close() }()
-		c, err := Survey(ctx, client)
-		if err != nil {
-			return "", err
-		}
-		for _, m := range facts.Members {
-			if m.Status != nil {
-				c.InUseBytes = max(c.InUseBytes, m.Status.InUseBytes)
-			}
-		}
-		c.RestBytes = max(0, c.InUseBytes-c.LiveBytes)
-		r.out.Content = &c
-		return fmt.Sprintf("%d live keys hold %s, history and overhead %s", c.Keys, output.Bytes(c.LiveBytes), output.Bytes(c.RestBytes)), nil
-	})
-}
-
-// disarm clears the member's NOSPACE alarm where there is room again.
-func (r *recovery) disarm(ctx context.Context, facts Facts, id uint64) (string, error) {
-	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.ID == id })
-	// A member that was removed cannot fill up any more, its alarm stays behind.
-	if i >= 0 && facts.Members[i].Listed && !r.room(facts.Members[i]) {
-		s := facts.Members[i].Status
-		if s == nil || s.QuotaBytes == 0 {
-			return "", fmt.Errorf("%w: its size and quota cannot be seen", ErrUnknown)
-		}
-		return "", r.noRoom(*s)
-	}
-	err := r.through(ctx, facts, func(ctx context.Context, client Operator) error {
-		// The kind is named: the empty request would clear every alarm, CORRUPT too.
-		_, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: id, Alarm: pb.AlarmType_NOSPACE})
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	if i < 0 || facts.Members[i].Status == nil {
-		return "the member is gone, its alarm was left behind", nil
-	}
-	s := facts.Members[i].Status
-	return fmt.Sprintf("%s of %s used", output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes)), nil
-}
-
-// noRoom says what still fills the quota: the history that was kept, or live
-// data alone.
-func (r *recovery) noRoom(s Status) error {
-	const what = "%w: %.0f%% of the quota is used (%s of %s), by live data%s"
-	full := func(more string) error {
-		return fmt.Errorf(what, ErrNoRoom, 100*s.QuotaUsed(), output.Bytes(s.SizeBytes), output.Bytes(s.QuotaBytes), more)
-	}
-	if r.opts.Keep > 0 {
-		return hint.With(full(fmt.Sprintf(" and the %d revisions that are kept", r.opts.Keep)),
-			"drop history as a whole: etcdkit alarm recover --keep 0; if that is not enough, delete what is not needed, or restart the members with a larger --quota-backend-bytes")
-	}
-	return hint.With(full(" alone"), "delete what is not needed, which etcd allows, and run this again; or restart the members with a larger --quota-backend-bytes")
-}
-
-// prove writes through the cluster and removes what it wrote.
-func (r *recovery) prove(ctx context.Context, facts Facts) (string, error) {
-	var took time.Duration
-	err := r.through(ctx, facts, func(ctx context.Context, client Operator) error {
-		// With a lease the key ends though we may be killed.
-		lease, err := client.Grant(ctx, probeSeconds)
-		if err != nil {
-			return fmt.Errorf("write a key: %w", err)
-		}
-		key := ProbePrefix + rand.Text()
-		start := time.Now()
-		if _, err := client.Put(ctx, key, "", clientv3.WithLease(lease.ID)); err != nil {
-			return fmt.Errorf("write a key: %w", err)
-		}
-		took = time.Since(start)
-		if _, err := client.Revoke(ctx, lease.ID); err != nil {
-			return fmt.Errorf("remove the key %s: %w", key, err)
-		}
-		return nil
-	})
-	return "a write took " + output.Duration(took), err
+	return append(plan, Action{Action: actionProve, Detail: "write a key under " + ProbePrefix + " and remove it again"}), err
 }
 
 // through runs short requests through a voter. They outlive a signal, so that
@@ -341,25 +272,28 @@ func (r *run) anyOf(ctx context.Context, facts Facts) (Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.tools.Operate(ctx, m.Endpoint)
+	return operate(ctx, r.tools, m, facts.Cluster.ID)
 }
 
-// voter returns a member that can be asked for anything.
+// voter returns a member that can be asked for anything: one that is alive.
 func voter(facts Facts) (Member, error) {
-	i := slices.IndexFunc(facts.Members, func(m Member) bool { return m.Status != nil && m.Listed && !m.Learner })
-	if i < 0 {
-		return Member{}, fmt.Errorf("%w: no voter answers", ErrUnknown)
+	m, ok := facts.Speaker(0)
+	if !ok {
+		return m, fmt.Errorf("%w: no voter is alive", ErrUnknown)
 	}
-	return facts.Members[i], nil
+	return m, nil
 }
 
 // voterWithQuorum refuses where no quorum is there to agree on anything.
 func voterWithQuorum(facts Facts) error {
 	voting := VotingOf(facts.Members)
-	if leaderID(facts.Members) == 0 || !voting.Serves() {
-		return hint.With(fmt.Errorf("%w: the cluster has no quorum (%s)", ErrRefused, voting), "%s", quorumNext)
+	switch {
+	case voting.Serves() && leaderID(facts.Members) != 0:
+		return nil
+	case readsServed(facts):
+		return hint.With(fmt.Errorf("%w: not enough voters can be seen from here (%s)", ErrRefused, voting), "%s", elsewhereNext)
 	}
-	return nil
+	return hint.With(fmt.Errorf("%w: the cluster has no quorum (%s)", ErrRefused, voting), "%s", quorumNext)
 }
 
 // alarmed returns the members whose alarm of the kind any member knows of.

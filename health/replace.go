@@ -98,7 +98,7 @@ func (r *replacement) whole(ctx context.Context) error {
 	return r.forget(ctx, facts)
 }
 
-// stopped says what is left, and how to go on.
+// stopped says what is left, how to go on, and how to undo it.
 func (r *replacement) stopped(from int, err error) error {
 	for _, a := range r.out.Plan[from:] {
 		r.out.Leftover = append(r.out.Leftover, a.Action+" "+a.Member)
@@ -106,10 +106,10 @@ func (r *replacement) stopped(from int, err error) error {
 	if !r.noted {
 		return hint.With(err, "run the same command again to go on, with %s for the old member: it starts from what is", r.note.OldID)
 	}
-	return hint.With(err, "run the same command again to go on: it starts from what is")
+	return hint.With(err, "run the same command again to go on: it starts from what is; to give it up: %s", abortCommand(r.note.OldID))
 }
 
-// find looks at the cluster, and for the notes of a replacement that began.
+// find looks at the cluster, and places the old member and the new one in it.
 func (r *replacement) find(ctx context.Context) (Facts, error) {
 	facts, err := r.look(ctx)
 	if err != nil {
@@ -118,45 +118,69 @@ func (r *replacement) find(ctx context.Context) (Facts, error) {
 	if err := voterWithQuorum(facts); err != nil {
 		return facts, err
 	}
+	if r.note.OldID == "" {
+		if err := r.begin(ctx, facts); err != nil {
+			return facts, err
+		}
+	}
+	r.place(facts)
+	return facts, nil
+}
+
+// place finds the old member by its id, and the new one by its peer URL.
+func (r *replacement) place(facts Facts) {
 	r.old, r.new = nil, nil
 	for i, m := range facts.Members {
 		switch {
 		case !m.Listed:
-		case r.isOld(m):
+		case m.IDHex == r.note.OldID:
 			r.old = &facts.Members[i]
 		case sharesURL(m.PeerURLs, r.opts.PeerURLs):
 			r.new = &facts.Members[i]
 		}
 	}
-	if r.note.OldID != "" {
-		return facts, nil
-	}
+}
+
+// begin decides which member is meant: the one of a replacement that has begun,
+// else the only one that is called so.
+func (r *replacement) begin(ctx context.Context, facts Facts) error {
 	begun, err := r.begun(ctx, facts)
 	switch {
 	case err != nil:
-		return facts, err
-	case begun != nil && (begun.Name != r.opts.Name || !slices.Equal(begun.PeerURLs, r.opts.PeerURLs)):
-		return facts, hint.With(fmt.Errorf("%w: %s is being replaced by %s at %s already", ErrRefused,
-			r.opts.Old, begun.Name, strings.Join(begun.PeerURLs, ",")), "finish that one first: --name %s --peer-urls %s", begun.Name, strings.Join(begun.PeerURLs, ","))
+		return err
+	case begun != nil && (begun.Name != r.opts.Name || !sameURLs(begun.PeerURLs, r.opts.PeerURLs)):
+		return hint.With(fmt.Errorf("%w: %s is being replaced by %s at %s already", ErrRefused,
+			r.opts.Old, begun.Name, strings.Join(begun.PeerURLs, ",")), "%s", begun.ways())
 	case begun != nil:
 		r.note, r.noted = *begun, true
-		if r.old != nil && r.old.IDHex != begun.OldID { // the new one has the old one's name
-			r.new, r.old = r.old, nil
-		}
-		return facts, nil
+		return nil
+	}
+	old, err := Resolve(facts.Listed(), r.opts.Old)
+	switch {
+	case errors.Is(err, ErrNoMember):
+		return r.withoutOld(facts, err)
+	case err != nil:
+		return err
+	}
+	if err := r.unclaimed(facts, old); err != nil {
+		return err
+	}
+	r.note = note{Old: r.opts.Old, OldID: old.IDHex, OldName: old.Name, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
+	return nil
+}
+
+// withoutOld goes on though no member is the old one: where an earlier run is
+// done and its end was not seen, or where the old one went without a note.
+func (r *replacement) withoutOld(facts Facts, missing error) error {
+	r.place(facts)
+	switch {
 	case r.done():
-		return facts, nil
-	case r.old == nil && slices.ContainsFunc(corruptGone(facts), func(id uint64) bool { return sameID(output.ID(id), r.opts.Old) }):
+		return nil
+	case slices.ContainsFunc(corruptGone(facts), func(id uint64) bool { return sameID(output.ID(id), r.opts.Old) }):
 		r.note = note{Old: r.opts.Old, OldID: r.opts.Old, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
-		return facts, nil // it went before, without a note
-	case r.old == nil:
-		return facts, fmt.Errorf("%w %q in the cluster", ErrNoMember, r.opts.Old)
+		return nil
 	}
-	if err := r.unclaimed(facts); err != nil {
-		return facts, err
-	}
-	r.note = note{Old: r.opts.Old, OldID: r.old.IDHex, OldName: r.old.Name, Name: r.opts.Name, PeerURLs: r.opts.PeerURLs}
-	return facts, nil
+	return missing
 }
 
 // done reports whether the new member is there and the old one gone, though no
@@ -168,46 +192,30 @@ func (r *replacement) done() bool {
 // unclaimed refuses peer URLs of a member that is neither the old one nor could
 // be the new one, added before: it would be taken for the new one, and the
 // cluster would end a member short.
-func (r *replacement) unclaimed(facts Facts) error {
+func (r *replacement) unclaimed(facts Facts, old Member) error {
 	for _, m := range facts.Members {
-		if !m.Listed || r.isOld(m) || !sharesURL(m.PeerURLs, r.opts.PeerURLs) {
+		if !m.Listed || m.ID == old.ID || !sharesURL(m.PeerURLs, r.opts.PeerURLs) {
 			continue
 		}
 		if !m.Learner || m.Name != "" && m.Name != r.opts.Name {
-			return hint.With(fmt.Errorf("%w: peer URL %s belongs to member %s", ErrRefused, strings.Join(r.opts.PeerURLs, ","), m.Label()),
+			return hint.With(fmt.Errorf("%w: peer URL %s belongs to member %s", ErrRefused, strings.Join(r.opts.PeerURLs, ","), m.Named()),
 				"give the peer URL of the new member with --peer-urls")
 		}
 	}
 	return nil
 }
 
-// isOld recognizes the old member: once it is known by its id alone, for the
-// new one may have its name.
-func (r *replacement) isOld(m Member) bool {
-	if r.note.OldID != "" {
-		return m.IDHex == r.note.OldID
-	}
-	return named(m, r.opts.Old)
-}
-
-func sharesURL(a, b []string) bool {
-	return slices.ContainsFunc(a, func(u string) bool { return slices.Contains(b, u) })
-}
-
-// planned is what is left to do.
+// planned is what is left to do, and why it would be refused: every step is
+// checked before the first.
 func (r *replacement) planned(facts Facts) ([]Action, error) {
 	plan := []Action{}
-	var refusal error
-	if r.done() && r.note.OldID == "" {
-		return append(plan, Action{Action: actionSkip, Member: r.new.Label(), Detail: "has a vote already, and there is no member " + r.opts.Old}), nil
+	if r.note.OldID == "" && r.done() {
+		return append(plan, Action{Action: actionSkip, Member: r.new.Label(), MemberIDHex: r.new.IDHex, Detail: "has a vote already, and there is no member " + r.opts.Old}), nil
 	}
-	first := r.old != nil && (!r.old.Reachable || sharesURL(r.old.PeerURLs, r.opts.PeerURLs))
+	first := r.old != nil && (!r.old.Life().Alive || sharesURL(r.old.PeerURLs, r.opts.PeerURLs))
 	if first {
-		var c Change
-		if c, refusal = GuardRemove(facts, r.old.ID); refusal == nil && r.old.Reachable && r.old.ID == leaderID(facts.Members) {
-			plan = append(plan, Action{Action: actionMove, Member: r.old.Label(), Detail: "the leader hands on before it goes"})
-		}
-		plan = append(plan, Action{Action: actionRemove, Member: r.old.Label(), Detail: why(*r.old) + "; " + c.String()})
+		c, _ := GuardRemove(facts, r.old.ID)
+		plan = append(plan, r.leaving(facts, why(*r.old)+"; "+c.String())...)
 	}
 	if r.new == nil {
 		plan = append(plan, Action{
@@ -219,19 +227,75 @@ func (r *replacement) planned(facts Facts) ([]Action, error) {
 		plan = append(plan, Action{Action: actionPromote, Member: r.opts.Name, Detail: "once it is started and has caught up"})
 	}
 	if r.old != nil && !first {
-		if r.old.ID == leaderID(facts.Members) {
-			plan = append(plan, Action{Action: actionMove, Member: r.old.Label(), Detail: "the leader hands on before it goes"})
-		}
-		plan = append(plan, Action{Action: actionRemove, Member: r.old.Label(), Detail: "alive until the new member has a vote"})
+		plan = append(plan, r.leaving(facts, "alive until the new member has a vote")...)
 	}
-	return plan, refusal
+	return plan, r.gates(facts, plan)
+}
+
+// leaving is how the old member goes.
+func (r *replacement) leaving(facts Facts, why string) []Action {
+	var plan []Action
+	if r.old.Life().Alive && r.old.ID == leaderID(facts.Members) {
+		plan = append(plan, Action{Action: actionMove, Member: r.old.Label(), MemberIDHex: r.old.IDHex, Detail: "the leader hands on before it goes"})
+	}
+	return append(plan, Action{Action: actionRemove, Member: r.old.Label(), MemberIDHex: r.old.IDHex, Detail: why})
+}
+
+// gates checks what each step of the plan needs, as far as the members tell
+// now: quorum after every change, and room for a learner.
+func (r *replacement) gates(facts Facts, plan []Action) error {
+	voting := VotingOf(facts.Members)
+	for _, a := range plan {
+		before := voting
+		switch a.Action {
+		case actionRemove:
+			voting = voting.Without(r.old.Life())
+		case actionPromote:
+			voting = voting.With(true) // not before it is alive
+		case actionAdd:
+			if err := roomForLearner(facts); err != nil {
+				return err
+			}
+		case actionMove:
+			if len(Successors(facts, r.old.ID)) == 0 {
+				return hint.With(fmt.Errorf("%w: %w: no other voter is alive", ErrRefused, ErrNoSuccessor), "%s", aliveFirst(facts))
+			}
+		}
+		if voting != before {
+			c := Change{before, voting}
+			if err := c.guard(facts, strings.TrimSpace(a.Action+" "+a.Member), aliveFirst(facts)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxLearners is how many learners etcd takes, unless it is configured.
+const maxLearners = 1
+
+// roomForLearner refuses where etcd would refuse the new member as one learner
+// too many, after the old one was removed.
+func roomForLearner(facts Facts) error {
+	var learners []Member
+	for _, m := range facts.Members {
+		if m.Listed && m.Learner {
+			learners = append(learners, m)
+		}
+	}
+	if len(learners) < maxLearners {
+		return nil
+	}
+	return hint.With(fmt.Errorf("%w: the new member is added as a learner, and etcd takes %d at a time: %s", ErrRefused, maxLearners, ids(learners)),
+		"promote it (etcdkit member promote %s --wait) or remove it (etcdkit member remove %s) first; --force goes on where the servers run with a higher --max-learners",
+		learners[0].IDHex, learners[0].IDHex)
 }
 
 func why(old Member) string {
-	if old.Reachable {
-		return "the new member takes its peer URL"
+	if life := old.Life(); !life.Alive {
+		return "it is not alive: " + life.Evidence
 	}
-	return "it does not answer"
+	return "the new member takes its peer URL"
 }
 
 // step does one thing, after another look.

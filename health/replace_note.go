@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
@@ -28,39 +28,64 @@ type note struct {
 // begun returns the note about the old member, if there is one. A new member
 // that is on its way in the place of another one is refused.
 func (r *replacement) begun(ctx context.Context, facts Facts) (*note, error) {
-	client, err := r.anyOf(ctx, facts)
+	notes, err := r.notes(ctx, facts)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
-	defer cancel()
-	resp, err := client.Get(ctx, replacePrefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, fmt.Errorf("look for a replacement that has begun: %w", err)
-	}
 	var other *note
-	for _, kv := range resp.Kvs {
-		var n note
-		if err := json.Unmarshal(kv.Value, &n); err != nil {
-			return nil, fmt.Errorf("read %s: %w", kv.Key, err)
-		}
-		if n.Old == r.opts.Old || n.OldName == r.opts.Old || sameID(n.OldID, r.opts.Old) {
-			return &n, nil
+	for _, n := range notes {
+		if n.about(r.opts.Old) {
+			return &n, n.onlyOne(facts, r.opts.Old)
 		}
 		if sharesURL(n.PeerURLs, r.opts.PeerURLs) {
 			other = &n
 		}
 	}
 	if other != nil {
-		return nil, hint.With(fmt.Errorf("%w: %s at %s is on its way in the place of %s", ErrRefused, other.Name, strings.Join(other.PeerURLs, ","), other.OldName),
-			"finish that first: etcdkit member replace %s --name %s --peer-urls %s; if it was given up: etcdkit del %s", other.OldID, other.Name, strings.Join(other.PeerURLs, ","), replacePrefix+other.OldID)
+		return nil, hint.With(fmt.Errorf("%w: %s at %s is on its way in the place of %s (%s)", ErrRefused, other.Name, strings.Join(other.PeerURLs, ","), other.OldName, other.OldID),
+			"%s", other.ways())
 	}
 	return nil, nil
 }
 
+// about reports whether the note is of the member that people call so.
+func (n note) about(old string) bool {
+	return n.Old == old || n.OldName == old || sameID(n.OldID, old)
+}
+
+// onlyOne refuses a name that another member has as well, beside the one that
+// is being replaced and the new one.
+func (n note) onlyOne(facts Facts, old string) error {
+	if sameID(n.OldID, old) {
+		return nil
+	}
+	var others []Member
+	for _, m := range facts.Members {
+		if m.Listed && means(m, old) && m.IDHex != n.OldID && !sharesURL(m.PeerURLs, n.PeerURLs) {
+			others = append(others, m)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return hint.With(fmt.Errorf("%w: %q fits %s, which is being replaced, and %s", ErrAmbiguous, old, n.OldID, ids(others)), "name the member by its id")
+}
+
+// ways are the two ends of a replacement that has begun.
+func (n note) ways() string {
+	return fmt.Sprintf("finish it: etcdkit member replace %s --name %s --peer-urls %s; or give it up: %s",
+		n.OldID, n.Name, strings.Join(n.PeerURLs, ","), abortCommand(n.OldID))
+}
+
+func abortCommand(oldID string) string { return "etcdkit member replace --abort " + oldID }
+
 func sameID(a, b string) bool {
 	return strings.EqualFold(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0"))
+}
+
+// sameURLs reports whether two lists name the same URLs.
+func sameURLs(a, b []string) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(u string) bool { return !hasURL(b, u) })
 }
 
 // write notes the replacement down, unless the quota is used up. With CORRUPT

@@ -103,14 +103,14 @@ func (a *App) TellPromotion() func(health.Promotion) {
 // Judged gives the sentinels of package health their exit codes.
 func Judged(err error) error {
 	switch {
+	case errors.Is(err, health.ErrNoMember), errors.Is(err, health.ErrAmbiguous), errors.Is(err, health.ErrTwoClusters):
+		return cli.Usage(err)
 	case errors.Is(err, health.ErrUnhealthy), errors.Is(err, health.ErrDiffers):
 		return cli.Verdict(err)
 	case errors.Is(err, health.ErrUnknown), errors.Is(err, health.ErrNotCompared):
 		return cli.CannotTell(err)
 	case errors.Is(err, health.ErrRefused), errors.Is(err, health.ErrLocked):
 		return cli.Guard(err)
-	case errors.Is(err, health.ErrNoMember):
-		return cli.Usage(err)
 	}
 	return err
 }

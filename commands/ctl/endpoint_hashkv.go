@@ -83,33 +83,47 @@ func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster *boo
 
 // compareHashes hashes every member at one revision and judges.
 func (t *tree) compareHashes(ctx context.Context, c etcd.Config, targets []string, revision int64) error {
-	hashers := make([]health.Hasher, len(targets))
+	sources := make([]health.HashSource, len(targets))
 	responses := make([]*pb.HashKVResponse, len(targets))
+	who := health.NewAnswers()
 	for i, ep := range targets {
-		hashers[i] = func(ctx context.Context, at int64) (health.MemberHash, error) {
-			h := health.MemberHash{Member: ep, Endpoint: ep}
-			if revision != 0 {
-				at = revision
-			}
-			err := t.visitOne(ctx, c.At(ep), func(ctx context.Context, client *clientv3.Client) error {
-				resp, err := client.HashKV(ctx, ep, at)
-				if err != nil {
-					return err
+		sources[i] = health.HashSource{
+			Member: ep, Endpoint: ep,
+			State: func(ctx context.Context) (state health.HashState, err error) {
+				err = t.visitOne(ctx, c.At(ep), func(ctx context.Context, client *clientv3.Client) error {
+					resp, err := client.Status(ctx, ep)
+					if err != nil {
+						return err
+					}
+					state = health.HashStateOf(resp)
+					return who.Note(ep, resp.Header)
+				})
+				if revision != 0 {
+					state.Revision = revision // no newer one is asked about
 				}
-				if err := t.rightMember(ep, resp.Header); err != nil {
-					return err
-				}
-				responses[i] = (*pb.HashKVResponse)(resp)
-				h.Hash, h.CompactRevision, h.Revision = resp.Hash, resp.CompactRevision, max(resp.HashRevision, at)
-				if h.Revision == 0 { // servers before 3.6 do not tell the revision
-					h.Revision = resp.Header.GetRevision()
-				}
-				return nil
-			})
-			return h, err
+				return state, err
+			},
+			Hash: func(ctx context.Context, at int64) (h health.MemberHash, err error) {
+				err = t.visitOne(ctx, c.At(ep), func(ctx context.Context, client *clientv3.Client) error {
+					resp, err := client.HashKV(ctx, ep, at)
+					if err != nil {
+						return err
+					}
+					if err := t.rightMember(ep, resp.Header); err != nil {
+						return err
+					}
+					responses[i] = (*pb.HashKVResponse)(resp)
+					h.Hash, h.CompactRevision = resp.Hash, resp.CompactRevision
+					return who.Note(ep, resp.Header)
+				})
+				return h, err
+			},
 		}
 	}
-	hashes := health.CompareHashes(ctx, hashers)
+	hashes := health.CompareHashes(ctx, sources)
+	if err := who.OneCluster(); err != nil {
+		return cli.Usage(err)
+	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -148,6 +162,8 @@ func (t *tree) judgeHashes(h health.Hashes) error {
 	case h.Result == health.HashesEqual:
 		return cli.CannotTell(hint.With(fmt.Errorf("%s agree at revision %d, but not all could be compared: %s", plural(compared, "member"), h.Revision, missing),
 			"see what is wrong with the others with: etcdkit health"))
+	case h.Result == health.HashesDiffer && h.Ahead != "":
+		return cli.Verdict(hint.With(fmt.Errorf("members differ: %s", h.Ahead), `"etcdkit check consistency" compares again`))
 	case h.Result == health.HashesDiffer:
 		return cli.Verdict(hint.With(fmt.Errorf("members differ at revision %d", h.Revision), `"etcdkit check consistency" finds the keys that differ`))
 	case len(h.Members) == 1 && missing == "":

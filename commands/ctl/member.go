@@ -2,8 +2,6 @@ package ctl
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,8 +11,6 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/health"
-	"github.com/etcdkit/etcdkit/internal/cli"
-	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 func newMemberCmd(t *tree) *cobra.Command {
@@ -34,104 +30,109 @@ func (t *tree) runMember(ctx context.Context, args []string, m memberCommand) er
 	if len(args) != 1 {
 		return badArgs("member ID is not provided")
 	}
-	var id uint64
-	if t.upstream() {
-		var err error
-		if id, err = strconv.ParseUint(args[0], 16, 64); err != nil {
-			return badArgs("bad member ID arg (%w), expecting ID in Hex", err)
-		}
+	if !t.upstream() {
+		return t.runNativeMember(ctx, args[0], m)
+	}
+	id, err := strconv.ParseUint(args[0], 16, 64)
+	if err != nil {
+		return badArgs("bad member ID arg (%w), expecting ID in Hex", err)
 	}
 	if m.ready != nil {
 		if err := m.ready(); err != nil {
 			return err
 		}
 	}
-	return t.request(ctx, func(bounded context.Context, client *clientv3.Client) error {
-		if !t.upstream() {
-			var err error
-			if id, err = t.guardMember(ctx, bounded, client, args[0], m); err != nil {
-				return err
-			}
-		}
-		return t.changeMembers(ctx, bounded, func(ctx context.Context) error {
-			r, err := m.do(ctx, client, id)
-			if err != nil {
-				return err
-			}
-			return t.print(r)
-		})
+	return t.request(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		return t.printed(m.do(ctx, client, id))
 	})
 }
 
-// changeMembers asks for a change. Natively it is asked again while servers that
-// have just started still call the cluster unhealthy.
-func (t *tree) changeMembers(ctx, bounded context.Context, change func(context.Context) error) error {
-	if t.upstream() {
-		return change(bounded)
-	}
-	return health.Patiently(ctx, change)
-}
-
-// guardMember finds the member that arg means, and refuses the change if it
-// would cost quorum, unless --force.
-func (t *tree) guardMember(ctx, bounded context.Context, client *clientv3.Client, arg string, m memberCommand) (uint64, error) {
-	list, err := client.MemberList(bounded, clientv3.WithSerializable())
-	if err != nil {
-		return 0, err
-	}
-	member, err := findMember(list.Members, arg)
-	if err != nil {
-		return 0, cli.Usage(err)
-	}
-	if m.guard == nil || t.Global.Force {
-		return member.GetID(), nil
+// runNativeMember looks at all members first: which one is meant, what the
+// change does to quorum, and through whom to ask for it.
+func (t *tree) runNativeMember(ctx context.Context, arg string, m memberCommand) error {
+	if m.ready != nil {
+		if err := m.ready(); err != nil {
+			return err
+		}
 	}
 	facts, err := t.facts(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	change, err := m.guard(facts, member.GetID())
+	member, err := health.Resolve(facts.Listed(), arg)
 	if err != nil {
-		return 0, app.Judged(err)
+		return app.Judged(err)
+	}
+	if m.guard != nil {
+		if err := t.allow(m.guard(facts, member.ID)); err != nil {
+			return err
+		}
+	}
+	return t.changeMembers(ctx, facts, member.ID, func(ctx context.Context, client *clientv3.Client) error {
+		return t.printed(m.do(ctx, client, member.ID))
+	})
+}
+
+// printed prints the result of a request that succeeded.
+func (t *tree) printed(r result, err error) error {
+	if err != nil {
+		return err
+	}
+	return t.print(r)
+}
+
+// allow refuses a change that would cost quorum, unless --force, and shows the
+// arithmetic of one that does not.
+func (t *tree) allow(change health.Change, err error) error {
+	if err != nil && t.Global.Force {
+		t.Warn("%v: going on because of --force", err)
+		return nil
+	}
+	if err != nil {
+		return app.Judged(err)
 	}
 	if change.Before != change.After {
 		t.Note("%s", change)
 	}
-	return member.GetID(), nil
+	return nil
 }
 
-// facts asks all members who they are and whether they answer.
+// changeMembers asks a voter that is alive, best one that stays, for a change,
+// and again while servers that have just started call the cluster unhealthy.
+func (t *tree) changeMembers(ctx context.Context, facts health.Facts, leaving uint64, change func(context.Context, *clientv3.Client) error) error {
+	c, err := t.connection()
+	if err != nil {
+		return err
+	}
+	if m, ok := facts.Speaker(leaving); ok {
+		c = c.At(m.Endpoint)
+	}
+	client, err := t.dial(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return health.Patiently(ctx, func(ctx context.Context) error { return change(ctx, client) })
+}
+
+// facts asks all members who they are and whether they are alive. Without a
+// member list there is nothing to decide on: the error says why it is missing.
 func (t *tree) facts(ctx context.Context) (health.Facts, error) {
 	doors, endpoints, err := t.Doors(ctx, nil)
 	if err != nil {
 		return health.Facts{}, err
 	}
 	doors.Scrape, doors.Handshake = nil, nil
-	return health.Gather(ctx, doors, endpoints, health.Options{Timeout: t.Global.CommandTimeout, Reads: 1})
-}
-
-// findMember returns the one member that arg means: by id in hex, name, peer URL
-// or client URL.
-func findMember(members []*pb.Member, arg string) (*pb.Member, error) {
-	var found []*pb.Member
-	id, err := strconv.ParseUint(strings.TrimPrefix(arg, "0x"), 16, 64)
-	isID := err == nil
-	for _, m := range members {
-		if isID && m.GetID() == id || m.GetName() != "" && m.GetName() == arg || slices.Contains(m.GetPeerURLs(), arg) || slices.Contains(m.GetClientURLs(), arg) {
-			found = append(found, m)
-		}
+	facts, err := health.Gather(ctx, doors, endpoints, health.Options{Timeout: t.Global.CommandTimeout, Reads: 1})
+	if err != nil || len(facts.Listed()) > 0 {
+		return facts, app.Judged(err)
 	}
-	var known []string
-	for _, m := range members {
-		known = append(known, strings.TrimSpace(fmt.Sprintf("%x %s", m.GetID(), m.GetName())))
+	c, err := t.connection()
+	if err != nil {
+		return facts, err
 	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return nil, hint.With(fmt.Errorf("no member is called %q", arg), "the members are %s", strings.Join(known, ", "))
-	}
-	return nil, hint.With(fmt.Errorf("%q means %d members", arg, len(found)), "name it by its id: %s", strings.Join(known, ", "))
+	_, err = t.ListMembers(ctx, c)
+	return facts, err
 }
 
 // memberResult is the answer to a change of membership.
@@ -141,6 +142,14 @@ func (t *tree) memberResult(r result, header *pb.ResponseHeader, member *pb.Memb
 		r.table = t.memberListResult(&pb.MemberListResponse{Header: header, Members: members}).table
 	}
 	return r
+}
+
+// peerURLs reads a flag, natively without the closing slashes that etcd refuses.
+func (t *tree) peerURLs(text string) []string {
+	if t.upstream() {
+		return splitURLs(text)
+	}
+	return health.CleanURLs(splitURLs(text))
 }
 
 func splitURLs(text string) []string { return strings.Split(text, ",") }

@@ -10,7 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/health"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
@@ -48,25 +47,30 @@ func runMemberAdd(ctx context.Context, t *tree, args []string, opts memberAddOpt
 	if err := opts.check(args); err != nil {
 		return err
 	}
-	return t.request(ctx, func(bounded context.Context, client *clientv3.Client) error {
-		if !t.upstream() && !t.Global.Force {
-			if err := t.guardAdd(ctx, opts.learner); err != nil {
-				return err
-			}
+	add := func(ctx context.Context, client *clientv3.Client) error {
+		add := client.MemberAdd
+		if opts.learner {
+			add = client.MemberAddAsLearner
 		}
-		return t.changeMembers(ctx, bounded, func(ctx context.Context) error {
-			add := client.MemberAdd
-			if opts.learner {
-				add = client.MemberAddAsLearner
-			}
-			resp, err := add(ctx, splitURLs(opts.peerURLs))
-			if err != nil {
-				return err
-			}
-			t.tellStart(args[0], opts.peerURLs, (*pb.MemberAddResponse)(resp))
-			return t.print(t.memberAddResult(args[0], opts.peerURLs, (*pb.MemberAddResponse)(resp)))
-		})
-	})
+		resp, err := add(ctx, splitURLs(opts.peerURLs))
+		if err != nil {
+			return err
+		}
+		t.tellStart(args[0], opts.peerURLs, (*pb.MemberAddResponse)(resp))
+		return t.print(t.memberAddResult(args[0], opts.peerURLs, (*pb.MemberAddResponse)(resp)))
+	}
+	if t.upstream() {
+		return t.request(ctx, add)
+	}
+	opts.peerURLs = strings.Join(health.CleanURLs(splitURLs(opts.peerURLs)), ",")
+	facts, err := t.facts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.allow(health.GuardAdd(facts, opts.learner)); err != nil {
+		return err
+	}
+	return t.changeMembers(ctx, facts, 0, add)
 }
 
 func (o memberAddOptions) check(args []string) error {
@@ -84,21 +88,6 @@ func (o memberAddOptions) check(args []string) error {
 	}
 	if o.peerURLs == "" {
 		return badArgs("member peer urls not provided")
-	}
-	return nil
-}
-
-func (t *tree) guardAdd(ctx context.Context, learner bool) error {
-	facts, err := t.facts(ctx)
-	if err != nil {
-		return err
-	}
-	change, err := health.GuardAdd(facts, learner)
-	if err != nil {
-		return app.Judged(err)
-	}
-	if change.Before != change.After {
-		t.Note("%s", change)
 	}
 	return nil
 }
@@ -126,14 +115,8 @@ func (t *tree) tellStart(name, peerURLs string, r *pb.MemberAddResponse) {
 	if t.upstream() || t.Global.Quiet {
 		return
 	}
-	var others []health.Member
-	for _, m := range r.GetMembers() {
-		if m.GetID() != r.GetMember().GetID() {
-			others = append(others, health.Member{Name: m.GetName(), PeerURLs: m.GetPeerURLs()})
-		}
-	}
 	fmt.Fprintf(t.Err, "start it with an empty data directory, its own TLS flags added:\n\n%s\n\n",
-		health.StartCommand(name, splitURLs(peerURLs), others))
+		health.StartCommand(name, splitURLs(peerURLs), health.Listed(r.GetMembers())))
 }
 
 // initialCluster lists all members as a starting one wants them. The new one

@@ -12,7 +12,6 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/health"
-	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
 
@@ -61,7 +60,7 @@ Exit codes: 0 updated, 1 failed, 2 wrong usage.`),
 				return nil
 			}
 			return t.runMember(ctx, args, memberCommand{ready: ready, do: func(ctx context.Context, c *clientv3.Client, id uint64) (result, error) {
-				return t.updateMember(ctx, c, id, splitURLs(peerURLs))
+				return t.updateMember(ctx, c, id, t.peerURLs(peerURLs))
 			}})
 		}),
 	}
@@ -90,17 +89,19 @@ func newMemberPromoteCmd(t *tree) *cobra.Command {
 		Long: t.long("Promotes a non-voting learner member to a voting one in the cluster.\n",
 			`Gives a learner a vote, named by its id, name, or peer or client URL. The cluster
 accepts that once the learner has caught up with the leader; --wait waits for it.
+Its vote counts at once, so a learner that is not alive is refused: it must follow
+the leader, and apply what is committed now.
 
   etcdkit member promote m4 --wait
 
-Exit codes: 0 promoted, 1 failed or not ready, 2 wrong usage, 5 refused: quorum is
-or would be lost (--force overrides).`),
+Exit codes: 0 promoted, 1 failed, or with --wait not ready by --deadline, 2 wrong
+usage, 5 refused: quorum is or would be lost, or the learner is not alive (--force
+overrides).`),
 		RunE: t.run(func(ctx context.Context, args []string) error {
 			if opts.wait {
 				return t.promoteWhenReady(ctx, args, opts)
 			}
-			guard := func(facts health.Facts, _ uint64) (health.Change, error) { return health.GuardPromote(facts) }
-			return t.runMember(ctx, args, memberCommand{guard: guard, do: t.promoteMember})
+			return t.runMember(ctx, args, memberCommand{guard: health.GuardPromote, do: t.promoteMember})
 		}),
 	}
 	if !t.upstream() {
@@ -128,29 +129,25 @@ func (t *tree) promoteWhenReady(ctx context.Context, args []string, opts promote
 	if err != nil {
 		return err
 	}
-	c, err := t.connection()
+	facts, err := t.facts(ctx)
 	if err != nil {
 		return err
 	}
-	members, err := t.ListMembers(ctx, c)
-	if err != nil {
-		return err
-	}
-	member, err := findMember(members, args[0])
-	if err != nil {
-		return cli.Usage(err)
-	}
-	err = health.Promote(ctx, tools, endpoints, member.GetID(), health.PromoteOptions{Deadline: opts.deadline, Progress: t.TellPromotion()})
+	member, err := health.Resolve(facts.Listed(), args[0])
 	if err != nil {
 		return app.Judged(err)
 	}
-	return t.request(ctx, func(ctx context.Context, client *clientv3.Client) error {
+	err = health.Promote(ctx, tools, endpoints, member.ID, health.PromoteOptions{Deadline: opts.deadline, Progress: t.TellPromotion()})
+	if err != nil {
+		return app.Judged(err)
+	}
+	return t.changeMembers(ctx, facts, 0, func(ctx context.Context, client *clientv3.Client) error {
 		resp, err := client.MemberList(ctx)
 		if err != nil {
 			return err
 		}
 		r := (*pb.MemberListResponse)(resp)
-		return t.print(t.memberResult(result{json: r, proto: r, simple: changed(member.GetID(), "promoted in", r.GetHeader())}, r.GetHeader(), nil, r.GetMembers()))
+		return t.print(t.memberResult(result{json: r, proto: r, simple: changed(member.ID, "promoted in", r.GetHeader())}, r.GetHeader(), nil, r.GetMembers()))
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/health"
-	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
@@ -133,15 +132,15 @@ func (t *tree) transferee(ctx context.Context, c etcd.Config, arg string) (uint6
 	if err != nil {
 		return 0, nil, err
 	}
-	m, err := findMember(members, arg)
+	m, err := health.Resolve(health.Listed(members), arg)
 	if err != nil {
-		return 0, nil, cli.Usage(err)
+		return 0, nil, app.Judged(err)
 	}
 	endpoints := unique(c.Endpoints)
 	for _, v := range t.Visits(ctx, c, members) {
 		endpoints = append(endpoints, v.Endpoint)
 	}
-	return m.GetID(), unique(endpoints), nil
+	return m.ID, unique(endpoints), nil
 }
 
 // leaderGrace is how long other endpoints may take to contradict the first that
