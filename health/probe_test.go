@@ -20,20 +20,27 @@ func (a answering) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) (*
 	case <-a.handshake:
 	case <-ctx.Done():
 	}
-	return &clientv3.GetResponse{}, ctx.Err()
+	return &clientv3.GetResponse{Header: header()}, ctx.Err()
 }
 
 func (answering) MemberList(context.Context, ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
-	return &clientv3.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: 1}, Members: []*pb.Member{{ID: 1, Name: "m1", ClientURLs: []string{"https://m1:2379"}}}}, nil
+	return &clientv3.MemberListResponse{Header: header(), Members: []*pb.Member{{ID: 1, Name: "m1", ClientURLs: []string{"https://m1:2379"}}}}, nil
 }
 
 func (answering) Status(context.Context, string) (*clientv3.StatusResponse, error) {
-	return &clientv3.StatusResponse{Header: &pb.ResponseHeader{MemberId: 1}, Leader: 1}, nil
+	return &clientv3.StatusResponse{Header: header(), Leader: 1}, nil
 }
 
 func (answering) HashKV(context.Context, string, int64) (*clientv3.HashKVResponse, error) {
 	return nil, errors.New("not asked for")
 }
+
+func (answering) AlarmList(context.Context) (*clientv3.AlarmResponse, error) {
+	return &clientv3.AlarmResponse{Header: header()}, nil
+}
+
+// header is that of every answer.
+func header() *pb.ResponseHeader { return &pb.ResponseHeader{ClusterId: 1, MemberId: 1} }
 
 func (answering) Close() error { return nil }
 
