@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
@@ -94,26 +95,34 @@ func (o SaveOptions) sweepParts(name string) (cleaned []Leftover, err error) {
 			d.run.end()
 		}
 	}()
-	entries, err := os.ReadDir(filepath.Dir(name))
+	dir, err := dirfd.Open(filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
 	if err != nil {
 		return nil, err
 	}
 	hex := fmt.Sprintf(`\.[0-9a-f]{%d}\%s`, runDigits, partSuffix)
 	part := regexp.MustCompile(`^\.\.?` + regexp.QuoteMeta(filepath.Base(name)) + `\.([0-9a-f]+)\` + partSuffix + `(` + hex + `)?$`)
-	for _, e := range entries {
-		found := part.FindStringSubmatch(e.Name())
-		info, err := e.Info()
-		if found == nil || err != nil || !info.Mode().IsRegular() || living[found[1]] {
+	for _, entry := range names {
+		found := part.FindStringSubmatch(entry)
+		if found == nil || living[found[1]] {
 			continue
 		}
-		l := Leftover{Key: e.Name(), Since: info.ModTime(), Reason: "its run on this machine has ended"}
+		info, err := dir.Lstat(entry)
+		if err != nil || !info.Mode.IsRegular() {
+			continue
+		}
+		l := Leftover{Key: entry, Since: info.Modified, Reason: "its run on this machine has ended"}
 		if ended[found[1]] == nil {
 			if o.Now().Sub(l.Since) <= o.staleAfter() {
 				continue
 			}
 			l.Reason = "unfinished since " + l.Since.UTC().Format(time.RFC3339)
 		}
-		if err := os.Remove(filepath.Join(filepath.Dir(name), e.Name())); err != nil {
+		if err := dir.Unlink(entry); err != nil {
 			return cleaned, err
 		}
 		l.Removed = true

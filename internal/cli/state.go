@@ -1,9 +1,14 @@
 package cli
 
-import "path/filepath"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
 
 // systemState is where a process without a home keeps its state, as under
-// systemd or in a container.
+// systemd or in a container, and one whose home does not exist.
 const systemState = "/var/lib/etcdkit"
 
 // StateDir returns where etcdkit keeps what must outlive a run: its journal, its
@@ -18,6 +23,9 @@ func (e *Env) StateDir() string {
 	}
 	if home == "" || home == "/" {
 		return systemState
+	}
+	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
+		return systemState // a home is made by whoever makes the user
 	}
 	return filepath.Join(home, ".local", "state", "etcdkit")
 }

@@ -39,14 +39,22 @@ type Lock struct {
 // Open locks a file of the caller in dir. It fails with ErrLocked if that is
 // locked, and with an error of its own if it is not a regular file of the
 // caller's with one name.
-func Open(dir *dirfd.Dir, name string) (*Lock, error) { return open(dir, name, os.O_RDWR) }
-
-// OpenOrCreate is Open, and makes a file that does not exist.
-func OpenOrCreate(dir *dirfd.Dir, name string) (*Lock, error) {
-	return open(dir, name, os.O_RDWR|os.O_CREATE)
+func Open(dir *dirfd.Dir, name string) (*Lock, error) {
+	return open(dir, name, os.O_RDWR, func(info dirfd.Info) error {
+		if info.Links != 1 {
+			return fmt.Errorf("%w: %s has %d names", ErrUnsafe, name, info.Links)
+		}
+		return checkOwner(info)
+	})
 }
 
-func open(dir *dirfd.Dir, name string, flags int) (_ *Lock, err error) {
+// OpenOrCreate locks a regular file of any owner, and makes one that does not
+// exist. The lock says nothing about who made what is beside it.
+func OpenOrCreate(dir *dirfd.Dir, name string) (*Lock, error) {
+	return open(dir, name, os.O_RDWR|os.O_CREATE, func(dirfd.Info) error { return nil })
+}
+
+func open(dir *dirfd.Dir, name string, flags int, check func(dirfd.Info) error) (_ *Lock, err error) {
 	file, err := dir.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return nil, err
@@ -63,11 +71,8 @@ func open(dir *dirfd.Dir, name string, flags int) (_ *Lock, err error) {
 	if opened.Links == 0 { // removed since, by its holder
 		return nil, fmt.Errorf("%w: %w", ErrLocked, fs.ErrNotExist)
 	}
-	if err := checkOwner(opened); err != nil {
+	if err := check(opened); err != nil {
 		return nil, err
-	}
-	if opened.Links != 1 {
-		return nil, fmt.Errorf("%w: %s has %d names", ErrUnsafe, name, opened.Links)
 	}
 	if err := tryLock(file); err != nil {
 		return nil, err

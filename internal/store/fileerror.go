@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
@@ -21,6 +22,9 @@ func explainFile(what string, err error) error {
 		cause = path.Err // the path is in what already
 	}
 	switch {
+	case errors.Is(err, dirfd.ErrLink):
+		return hint.With(fmt.Errorf("%s: %w", what, err),
+			"data behind a link is read, but never changed: replace the link by what it leads to, or name that folder as the repository")
 	case errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(what, "write "):
 		return fmt.Errorf("%s: %w", what, ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):

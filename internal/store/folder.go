@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
-	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
 // partSuffix marks a file that is still being written. Its name is a dot, the
@@ -42,57 +42,38 @@ func (f *Folder) path(key string) string { return filepath.Join(f.root, filepath
 func (f *Folder) Put(ctx context.Context, key string, src io.Reader, _ PutOptions) (n int64, err error) {
 	final := f.path(key)
 	defer func() { err = explainFile("write "+final, err) }()
-	dir := filepath.Dir(final)
-	made, err := makeDir(dir)
+	at, err := f.place(key, true)
 	if err != nil {
 		return 0, err
 	}
-	if made {
-		defer func() {
-			if err != nil {
-				_ = os.Remove(dir) // made for nothing; stays if something else is in it by now
-			}
-		}()
-	}
-	if info, err := os.Lstat(final); err == nil && !info.Mode().IsRegular() {
+	defer func() {
+		err = errors.Join(err, at.Close())
+		if err != nil && at.made {
+			_ = dirfd.RemoveFolder(at.Path()) // made for nothing; stays if something else is in it by now
+		}
+	}()
+	if info, err := at.Lstat(at.name); err == nil && !info.Mode.IsRegular() {
 		return 0, fmt.Errorf("it exists and is not a regular file: %w", fs.ErrExist)
 	}
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails, by its contract
-	temp := filepath.Join(filepath.Dir(final), "."+filepath.Base(final)+"."+hex.EncodeToString(id)+partSuffix)
-	file, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	temp := tempName(at.name, hex.EncodeToString(id))
+	file, err := at.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	n, err = writeFile(ctx, file, src)
 	if err == nil {
-		err = os.Rename(temp, final)
+		err = at.Rename(temp, at.Dir, at.name)
 	}
 	if err != nil {
-		return n, errors.Join(err, os.Remove(temp))
+		return n, errors.Join(err, at.Unlink(temp))
 	}
-	return n, wholefile.SyncDir(filepath.Dir(final))
+	return n, at.Sync()
 }
 
-// makeDir makes a folder and those above it, and the names of the new ones last.
-func makeDir(dir string) (made bool, err error) {
-	missing := []string{}
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
-			break
-		}
-		missing = append(missing, at)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false, err
-	}
-	for _, d := range missing {
-		if err := wholefile.SyncDir(filepath.Dir(d)); err != nil {
-			return true, err
-		}
-	}
-	return len(missing) > 0, nil
-}
+// tempName is the name of an unfinished file.
+func tempName(name, id string) string { return "." + name + "." + id + partSuffix }
 
 // writeFile copies src into file, syncs and closes it.
 func writeFile(ctx context.Context, file *os.File, src io.Reader) (total int64, err error) {
@@ -167,26 +148,38 @@ func keyOf(rel string) string {
 
 // Rename gives an object another key in the same folder, in the place of
 // whatever has that.
-func (f *Folder) Rename(from, to string) error {
-	name := f.path(to)
-	err := os.Rename(f.path(from), name)
-	if err == nil {
-		err = wholefile.SyncDir(filepath.Dir(name))
+func (f *Folder) Rename(from, to string) (err error) {
+	defer func() { err = explainFile("write "+f.path(to), err) }()
+	source, err := f.place(from, false)
+	if err != nil {
+		return err
 	}
-	return explainFile("write "+name, err)
+	defer source.Close()
+	target, err := f.place(to, false)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	if err := source.Dir.Rename(source.name, target.Dir, target.name); err != nil {
+		return err
+	}
+	return target.Sync()
 }
 
 // Delete implements Store.
 func (f *Folder) Delete(_ context.Context, key string) error {
-	name := f.path(key)
-	err := os.Remove(name)
+	at, err := f.place(key, false)
+	if err == nil {
+		defer at.Close()
+		err = at.remove()
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = wholefile.SyncDir(filepath.Dir(name))
+		err = at.Sync()
 	}
-	return explainFile("delete "+name, err)
+	return explainFile("delete "+f.path(key), err)
 }
 
 // Uploads implements Store: it lists the temporary files of Put.
@@ -204,12 +197,16 @@ func (f *Folder) Uploads(ctx context.Context, prefix string) ([]Upload, error) {
 
 // Abort implements Store.
 func (f *Folder) Abort(_ context.Context, u Upload) error {
-	final := f.path(u.Key)
-	temp := filepath.Join(filepath.Dir(final), "."+filepath.Base(final)+"."+u.ID+partSuffix)
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return explainFile("remove "+temp, err)
+	at, err := f.place(u.Key, false)
+	if err == nil {
+		defer at.Close()
+		at.name = tempName(at.name, u.ID)
+		err = at.remove()
 	}
-	return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return explainFile("remove "+tempName(f.path(u.Key), u.ID), err)
 }
 
 // SetLock implements Store: a folder cannot protect its files.

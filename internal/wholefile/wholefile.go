@@ -3,43 +3,57 @@
 package wholefile
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/etcdkit/etcdkit/internal/dirfd"
 )
 
 // File is a file on its way to its name. One of Keep and Discard ends it.
 type File struct {
 	*os.File
-	path string
+	dir        *dirfd.Dir // which the name is in, whatever happens to its path
+	temp, name string
 }
 
 // Create begins a file beside path, for its owner alone.
 func Create(path string) (*File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600 by its contract
+	dir, err := dirfd.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	return &File{File: f, path: path}, nil
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails, by its contract
+	f := &File{dir: dir, name: filepath.Base(path)}
+	f.temp = "." + f.name + "." + hex.EncodeToString(id)
+	if f.File, err = dir.OpenFile(f.temp, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return f, nil
 }
 
 // Keep puts the file in the place of whatever has its name. When that fails,
 // nothing is left of it.
 func (f *File) Keep() error {
+	defer f.dir.Close()
 	err := f.Sync() // or a crash leaves an empty file under the name
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), f.path)
+		err = f.dir.Rename(f.temp, f.dir, f.name)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(err, f.dir.Unlink(f.temp))
 	}
-	return SyncDir(filepath.Dir(f.path))
+	return f.dir.Sync()
 }
 
 // Discard removes the file.
-func (f *File) Discard() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+func (f *File) Discard() error {
+	return errors.Join(f.Close(), f.dir.Unlink(f.temp), f.dir.Close())
+}
 
 // Write replaces the file at path by one with this content.
 func Write(path string, content []byte, mode fs.FileMode) error {
@@ -59,13 +73,9 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 
 // SyncDir makes a new name or a removal in dir survive a power cut.
 func SyncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := dirfd.Open(dir)
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) {
-		err = nil // file systems, and Windows, that cannot sync a folder
-	}
-	return errors.Join(err, d.Close())
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,0 +1,6 @@
+//go:build linux && !full
+
+package commands_test
+
+// hostileRounds is how often each command runs in a hostile folder.
+const hostileRounds = 1
