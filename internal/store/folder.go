@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -101,7 +102,7 @@ func writeFile(ctx context.Context, file *os.File, src io.Reader) (total int64, 
 // Get implements Store.
 func (f *Folder) Get(_ context.Context, key string) (io.ReadCloser, int64, error) {
 	name := f.path(key)
-	file, err := os.Open(name)
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe has nobody to wait for
 	if err != nil {
 		return nil, 0, explainFile("read "+name, dangling(name, err))
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,11 +52,18 @@ func (f *Folder) Stat(_ context.Context, key string) (Object, error) {
 // A folder may be on another machine, with a clock of its own.
 func (f *Folder) Now(context.Context) (now time.Time, err error) {
 	defer func() { err = explainFile("ask "+f.root+" for its time", err) }()
-	file, err := os.CreateTemp(f.root, "."+clockKey+".*"+partSuffix)
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails, by its contract
+	at, err := f.place(tempName(clockKey, hex.EncodeToString(id)), false)
 	if err != nil {
 		return now, err
 	}
-	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	defer at.Close()
+	file, err := at.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return now, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), at.remove()) }()
 	if _, err := file.Write([]byte{0}); err != nil {
 		return now, err
 	}
