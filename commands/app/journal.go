@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,9 @@ func (a *App) note(cmd *cobra.Command, args []string) func(error) {
 	if err := journal.Append(dir, entry); err != nil {
 		a.Warn("%v", err)
 		return func(error) {}
+	}
+	if who := cli.WritableByOthers(filepath.Join(dir, journal.File)); who != "" {
+		a.Remind("journal %s: %s, who can change what it says", filepath.Join(dir, journal.File), who)
 	}
 	return func(err error) {
 		code := ExitOK
