@@ -48,11 +48,14 @@ defragmented, and the next one if that fails. Nothing is staged on disk unless
 told, nothing broken is ever stored: the SHA-256 at the snapshot's end is
 checked before the upload is completed.
 
+An existing file is replaced at the end, and only if it is an older snapshot of
+the same cluster; --overwrite replaces any file.
+
 In a folder or bucket, what killed runs left is removed first, and with --keep-*
 older backups are pruned after success.
 
 Exit codes: 0 saved; 1 not saved, or saved but not pruned or locked; 2 wrong
-usage or configuration.`,
+usage or configuration; 5 TARGET is a file that must not be replaced.`,
 		Example: "  etcdkit snapshot save backup.db\n" +
 			"  etcdkit snapshot save s3://backups/prod/ --compress zstd --encrypt-to age1... --keep-daily 14 --keep-weekly 8\n" +
 			"  etcdkit snapshot save - | ssh vault 'cat > etcd.db'",
@@ -70,6 +73,8 @@ usage or configuration.`,
 	config.Env(fs, "metrics-urls")
 	fs.StringVar(&f.Compression, "compress", "", "compress: zstd, or zstd:1 to zstd:22")
 	fs.StringArrayVar(&f.labels, "label", nil, "note KEY=VALUE in the manifest; may be repeated")
+	fs.BoolVar(&f.Keep, "keep", false, "mark the backup so that no --keep-* rule deletes it, nor counts it")
+	fs.BoolVar(&f.Overwrite, "overwrite", false, "replace the file TARGET even if it is not an older snapshot of the same cluster")
 	fs.BoolVar(&f.SkipUnchanged, "skip-unchanged", false, "leave a small record instead if no revision was made since the last backup")
 	fs.StringVar(&f.Stage, "stage", "", "take the snapshot into this folder first, then upload it")
 	fs.Var(&f.limit, "limit-upload", "bytes a second to upload at most, such as 20MiB; needs --stage or --hold-stream")
@@ -87,7 +92,8 @@ usage or configuration.`,
 func runSnapshotSave(ctx context.Context, a *app.App, f *saveFlags, target string) (err error) {
 	start := a.Now()
 	var done outcome
-	defer func() { err = f.tell(ctx, a, done, start, err) }()
+	var printed error // is not the backup's fault: monitoring is told of the backup
+	defer func() { err = errors.Join(f.tell(ctx, a, done, start, err), printed) }()
 	if isRepository(target) {
 		if target, err = f.locate(a, target, ""); err != nil {
 			return err
@@ -108,6 +114,9 @@ func runSnapshotSave(ctx context.Context, a *app.App, f *saveFlags, target strin
 	done.saved, err = f.save(ctx, a, src, target, opts)
 	meter.Done()
 	tellSaved(a, done.saved)
+	if errors.Is(err, snapshot.ErrOverwrite) {
+		return cli.Guard(err)
+	}
 	if err != nil {
 		return storeKind(err)
 	}
@@ -121,7 +130,8 @@ func runSnapshotSave(ctx context.Context, a *app.App, f *saveFlags, target strin
 	if target == "-" {
 		return err
 	}
-	return errors.Join(a.Print(savedResult(done)), err)
+	printed = a.Print(savedResult(done))
+	return err
 }
 
 // options completes what the flags say.
@@ -231,8 +241,10 @@ func (f *saveFlags) fit(target string, opts snapshot.SaveOptions) error {
 		return errors.New("--stall-timeout and --max-duration cannot be negative")
 	case opts.Lock != (store.Lock{}) && !store.IsS3(target):
 		return errors.New("--lock-until and --legal-hold are for an S3 bucket with object lock")
-	case (!f.keep.policy().IsZero() || f.SkipUnchanged) && !isRepository(target):
-		return errors.New("--keep-* and --skip-unchanged are for a folder or bucket, not for a single file or a pipe")
+	case (!f.keep.policy().IsZero() || f.SkipUnchanged || f.Keep) && !isRepository(target):
+		return errors.New("--keep, --keep-* and --skip-unchanged are for a folder or bucket, not for a single file or a pipe")
+	case f.Overwrite && (isRepository(target) || target == "-"):
+		return errors.New("--overwrite is for a single file: in a folder or bucket every backup has a name of its own")
 	}
 	return nil
 }
@@ -263,9 +275,15 @@ func tellSaved(a *app.App, saved *snapshot.Saved) {
 	for _, warning := range saved.Warnings {
 		a.Warn("%s", warning)
 	}
+	for _, note := range saved.Notes {
+		a.Note("%s", note)
+	}
 	for _, l := range saved.Cleaned {
-		if l.Removed {
+		switch {
+		case l.Removed:
 			a.Note("removed %s: %s", l.Key, l.Reason)
+		case l.Kept:
+			a.Note("left %s alone: %s", l.Key, l.Reason)
 		}
 	}
 }

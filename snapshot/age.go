@@ -58,7 +58,7 @@ func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedL
 	if clusters := l.clusters(); len(clusters) > 1 {
 		return nil, ambiguous(clusters)
 	}
-	all, err := l.newest(ctx, func(all []*Backup) bool {
+	all, err := l.newest(ctx, firstBatch, func(all []*Backup) bool {
 		newest, _ := newestGood(all, false)
 		return newest != nil && slices.ContainsFunc(all, func(b *Backup) bool {
 			return b.Good() && b.Lineage == newest.Lineage && !inFuture(b.CreatedAt, now)
@@ -107,7 +107,7 @@ func (l *listing) newestProven(ctx context.Context, read []*Backup, lineage stri
 			verified.manifests = append(verified.manifests, o)
 		}
 	}
-	return verified.newest(ctx, func(all []*Backup) bool {
+	return verified.newest(ctx, firstBatch, func(all []*Backup) bool {
 		_, proven := stamps(all, lineage, nil)
 		return len(proven) > 0 || len(all) >= provenTries
 	})

@@ -53,7 +53,7 @@ func (d *decider) learn(all []*Backup) {
 // findLineage finds the lineage to prune: the newest one, unless told.
 func (d *decider) findLineage(ctx context.Context) error {
 	var latest *Backup
-	all, err := d.newest(ctx, func(all []*Backup) (enough bool) {
+	all, err := d.newest(ctx, firstBatch, func(all []*Backup) (enough bool) {
 		latest, _ = newestGood(all, false) // without a good one the lineage is all that counts
 		return latest != nil
 	})
@@ -105,6 +105,8 @@ func (d *decider) split() {
 			keep(b, "it cannot be read: "+b.unreadBecause())
 		case b.Lineage != d.lineage:
 			keep(b, fmt.Sprintf("of lineage %s, which is not asked for", b.Lineage))
+		case b.Keep:
+			keep(b, "marked by --keep when it was saved")
 		case d.blocked != "":
 			keep(b, d.blocked)
 		default:

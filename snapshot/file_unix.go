@@ -27,3 +27,12 @@ func ownerOf(path string) *Owner {
 	}
 	return &Owner{UID: int(st.Uid), GID: int(st.Gid)}
 }
+
+// tryLockFolder locks an open folder for the caller alone.
+func tryLockFolder(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errLocked
+	}
+	return err
+}

@@ -21,3 +21,6 @@ func tryLockShared(f *os.File) error {
 
 // ownerOf returns who owns a file, nil if that cannot be found out.
 func ownerOf(string) *Owner { return nil }
+
+// tryLockFolder locks nothing: Windows has no locks of folders.
+func tryLockFolder(*os.File) error { return errors.ErrUnsupported }

@@ -1,15 +1,18 @@
 package snapshot_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
@@ -266,5 +269,131 @@ func TestACopyGoesOnBehindARottenBackup(t *testing.T) {
 	}
 	if there, err := snapshot.List(t.Context(), to, ""); err != nil || len(there) != 2 {
 		t.Errorf("%d are there, %v; want two", len(there), err)
+	}
+}
+
+// A store that accepts and forgets, and a cleanup on another host, leave no backup.
+func TestSavedMeansStored(t *testing.T) {
+	for name, forget := range map[string]string{"the manifest": ".json", "the data": ".db"} {
+		t.Run(name, func(t *testing.T) {
+			repo, src := saves(t, 1)
+			saved, err := snapshot.Save(t.Context(), src, &bentStore{Folder: repo, forget: forget}, snapshot.SaveOptions{})
+			if !errors.Is(err, snapshot.ErrNotStored) {
+				t.Errorf("%+v, %v; want that it is not stored", saved, err)
+			}
+			if manifests, data := kept(t, repo); manifests != 1 || data != 1 {
+				t.Errorf("%d manifests and %d data objects are left, want the one before", manifests, data)
+			}
+		})
+	}
+}
+
+func TestASnapshotReplacesOnlyAnOlderOneOfItsCluster(t *testing.T) {
+	c, other := cluster(t, 1, 3), cluster(t, 1, 3)
+	src := source(c.Endpoints()...)
+	client := etcdtest.Client(t, c.Endpoints()...)
+	save := func(t *testing.T, from snapshot.Source, name string, opts snapshot.SaveOptions) *snapshot.Saved {
+		t.Helper()
+		saved, err := snapshot.SaveFile(t.Context(), from, name, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return saved
+	}
+	write := func(t *testing.T, name, content string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		before  func(t *testing.T, file string)
+		refused bool
+		noted   bool
+	}{
+		"nothing":      {func(*testing.T, string) {}, false, false},
+		"an older one": {func(t *testing.T, f string) { save(t, src, f, snapshot.SaveOptions{}) }, false, true},
+		"an older one, compressed": {func(t *testing.T, f string) {
+			save(t, src, f, snapshot.SaveOptions{Codec: snapshot.Codec{Compression: "zstd"}})
+		}, false, true},
+		"an older one without manifest":    {func(t *testing.T, f string) { save(t, src, f, snapshot.SaveOptions{}); _ = os.Remove(f + ".json") }, false, true},
+		"another cluster's":                {func(t *testing.T, f string) { save(t, source(other.Endpoints()...), f, snapshot.SaveOptions{}) }, true, false},
+		"another file":                     {func(t *testing.T, f string) { write(t, f, "important") }, true, false},
+		"a JSON file of somebody else":     {func(t *testing.T, f string) { write(t, f+".json", `{"mine": 1}`) }, true, false},
+		"another manifest beside the file": {func(t *testing.T, f string) { save(t, src, f, snapshot.SaveOptions{}); write(t, f+".json", `{}`) }, true, false},
+		"a newer one": {func(t *testing.T, f string) {
+			save(t, src, f, snapshot.SaveOptions{})
+			edit(t, f+".json", func(raw []byte) []byte {
+				return regexp.MustCompile(`"revision": \d+`).ReplaceAll(raw, []byte(`"revision": 99999`))
+			})
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "nightly.db")
+			tc.before(t, file)
+			was, _ := os.ReadFile(file)
+			if _, err := client.Put(t.Context(), "/key/more", name); err != nil {
+				t.Fatal(err)
+			}
+			saved, err := snapshot.SaveFile(t.Context(), src, file, snapshot.SaveOptions{})
+			if errors.Is(err, snapshot.ErrOverwrite) != tc.refused || (err == nil) == tc.refused {
+				t.Fatalf("%v; want it refused: %t", err, tc.refused)
+			}
+			if is, _ := os.ReadFile(file); tc.refused && !bytes.Equal(is, was) {
+				t.Error("the file was changed")
+			}
+			if !tc.refused && (len(saved.Notes) == 1) != tc.noted {
+				t.Errorf("notes: %v", saved.Notes)
+			}
+			if tc.refused {
+				save(t, src, file, snapshot.SaveOptions{Overwrite: true})
+			}
+			if v, err := snapshot.VerifyFile(t.Context(), file, snapshot.VerifyOptions{Now: time.Now}); err != nil || !v.OK {
+				t.Errorf("%+v, %v; want file and manifest to belong together", v, err)
+			}
+		})
+	}
+}
+
+func TestTwoSavesToOneFileLeaveAPair(t *testing.T) {
+	src, file := source(cluster(t, 1, 3).Endpoints()...), filepath.Join(t.TempDir(), "b.db")
+	errs := make(chan error, 6)
+	for i := range cap(errs) {
+		go func() {
+			opts := snapshot.SaveOptions{Overwrite: true}
+			if i%2 == 0 {
+				opts.Compression = "zstd"
+			}
+			_, err := snapshot.SaveFile(t.Context(), src, file, opts)
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if v, err := snapshot.VerifyFile(t.Context(), file, snapshot.VerifyOptions{Now: time.Now}); err != nil || !v.OK {
+		t.Errorf("%+v, %v; want file and manifest to belong together", v, err)
+	}
+}
+
+func TestAKeptBackupIsNotPruned(t *testing.T) {
+	repo, src := saves(t, 1)
+	marked, err := snapshot.Save(t.Context(), src, repo, snapshot.SaveOptions{Keep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := snapshot.Save(t.Context(), src, repo, snapshot.SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := snapshot.Prune(t.Context(), repo, snapshot.PruneOptions{Policy: snapshot.Policy{Last: 1}, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := snapshot.List(t.Context(), repo, "")
+	if err != nil || len(all) != 2 || all[0].Name != marked.Manifest.Name {
+		t.Errorf("%+v, %v; want the marked one and the newest", all, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 const (
 	readers    = 8 // manifests that are read at once
 	firstBatch = 4
+	leastBatch = 2 // where every request counts
 )
 
 // listing is a repository's objects, sorted out.
@@ -110,11 +111,11 @@ func (l *listing) times(except string) []time.Time {
 // backups reads all backups, oldest first.
 func (l *listing) backups(ctx context.Context) ([]*Backup, error) { return l.read(ctx, l.manifests) }
 
-// newest reads backups from the newest back until those read so far, oldest
+// newest reads backups from the newest back, so many at first, until those read so far, oldest
 // first, are enough. Where not one of several can be read, it goes no further:
 // whoever asks learns that from them.
-func (l *listing) newest(ctx context.Context, enough func([]*Backup) bool) (all []*Backup, err error) {
-	batch := firstBatch
+func (l *listing) newest(ctx context.Context, first int, enough func([]*Backup) bool) (all []*Backup, err error) {
+	batch := first
 	for end := len(l.manifests); end > 0; end -= batch {
 		if end < len(l.manifests) {
 			batch = readers

@@ -52,6 +52,7 @@ type Manifest struct {
 	Compression    string            `json:"compression,omitempty"`
 	Recipients     []string          `json:"recipients,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"`
+	Keep           bool              `json:"keep,omitempty"` // no rule deletes it
 	Writer         Writer            `json:"writer"`
 	ToolVersion    string            `json:"toolVersion,omitempty"`
 	TookSeconds    float64           `json:"tookSeconds"`

@@ -86,3 +86,11 @@ func TestAMemberBeingDefragmentedIsAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestALearnerIsCalledOne(t *testing.T) {
+	s := &Saved{}
+	s.warn(&candidate{endpoint: "m1", status: &clientv3.StatusResponse{IsLearner: true}})
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "learner") || strings.Contains(s.Warnings[0], "quorum") {
+		t.Errorf("warned %q, want that it is a learner", s.Warnings)
+	}
+}

@@ -227,7 +227,7 @@ func (l *listing) choose(ctx context.Context, c Choice) (*Backup, []*Backup, err
 	if clusters := l.clusters(); len(clusters) > 1 {
 		return nil, nil, ambiguous(clusters)
 	}
-	all, err := l.newest(ctx, func(all []*Backup) bool {
+	all, err := l.newest(ctx, firstBatch, func(all []*Backup) bool {
 		_, err := newestGood(all, c.AnyQuorum)
 		return err == nil
 	})

@@ -36,6 +36,8 @@ type SaveOptions struct {
 	Stage         string     // folder for the encoded snapshot on its way; "" means none
 	LimitUpload   int64      // bytes a second; needs Stage or HoldStream
 	HoldStream    bool       // a slow upload may keep etcd's read transaction open
+	Keep          bool       // mark the backup so that no pruning deletes it
+	Overwrite     bool       // a FILE may be replaced whatever it is
 	SkipUnchanged bool       // leave a small record instead where no revision was made since the last backup
 	Lock          store.Lock // set on data and manifest once both are there
 
@@ -85,6 +87,7 @@ type Saved struct {
 	Unchanged bool           // nothing was stored: Manifest is that of the backup that still holds
 	Failed    []*MemberError // members that were tried in vain
 	Warnings  []string
+	Notes     []string
 	Cleaned   []Leftover // of earlier runs
 }
 
@@ -148,6 +151,11 @@ func (s *Saved) failures() error {
 }
 
 func (s *Saved) warn(c *candidate) {
+	if c.status.IsLearner {
+		s.Warnings = append(s.Warnings, fmt.Sprintf(
+			"%s is a learner: its state, at revision %d, may be old, and it does not count as a good backup; name a voting member", c.endpoint, c.revision))
+		return
+	}
 	if !c.quorum {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
 			"no quorum: this is the state of %s alone, at revision %d, perhaps old; it does not count as a good backup", c.endpoint, c.revision))
@@ -162,7 +170,7 @@ func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put 
 		Schema: Schema, CreatedAt: start.Truncate(time.Millisecond),
 		ClusterID: id(c.status.Header.GetClusterId()), MemberID: id(c.status.Header.GetMemberId()), MemberName: c.name(ctx),
 		Endpoint: c.endpoint, Quorum: c.quorum, EtcdVersion: c.status.Version, StorageVersion: c.status.StorageVersion,
-		RevisionBefore: c.revision, Compression: opts.Compression, Recipients: opts.names(), Labels: maps.Clone(opts.Labels),
+		RevisionBefore: c.revision, Compression: opts.Compression, Recipients: opts.names(), Labels: maps.Clone(opts.Labels), Keep: opts.Keep,
 		Writer: Writer{Host: opts.Host, Run: run}, ToolVersion: opts.ToolVersion,
 	}
 	m.Name = baseName(start, c.status.Header.GetMemberId(), run)
@@ -194,7 +202,14 @@ func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, p
 	// deadline is sent to the member, which would end the stream in its own words.
 	streamCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer time.AfterFunc(opts.MaxDuration, func() { cancel(ErrTooLong) }).Stop()
+	putCtx, cancelPut := context.WithCancelCause(ctx)
+	defer cancelPut(nil)
+	defer time.AfterFunc(opts.MaxDuration, func() {
+		cancel(ErrTooLong)
+		if opts.Stage == "" { // the stream is read only as fast as it is stored
+			cancelPut(ErrTooLong)
+		}
+	}).Stop()
 	opening := time.AfterFunc(opts.StallTimeout, func() { cancel(ErrStalled) })
 	recv, err := c.open(streamCtx)
 	opening.Stop()
@@ -211,7 +226,7 @@ func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, p
 	if opts.plain() {
 		stored.hash = nil // what is stored is the snapshot, and that is hashed already
 	}
-	err = opts.staged(ctx, stored, func(ctx context.Context, src io.Reader) error {
+	err = opts.staged(putCtx, stored, func(ctx context.Context, src io.Reader) error {
 		return put.put(ctx, m, src, c.status.DbSize)
 	})
 	cancel(nil) // what still reads the stream is ended

@@ -38,19 +38,27 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	run, _ := opts.Runs.start(newRun(), runFile{Repository: absolute(name)})
 	defer run.end()
 	temp := "." + file + "." + run.id + partSuffix
+	notes := []string{}
 	saved, err := src.take(ctx, opts, run.id, sink{put: func(ctx context.Context, m *Manifest, r io.Reader, size int64) error {
 		m.Data = file
-		_, err := folder.Put(ctx, temp, r, opts.putOptions(m, size))
+		note, err := opts.mayReplace(ctx, name, m)
+		if err != nil {
+			return err
+		}
+		notes = note
+		_, err = folder.Put(ctx, temp, r, opts.putOptions(m, size))
 		return err
 	}})
 	if saved != nil {
-		saved.Cleaned = cleaned
+		saved.Cleaned, saved.Notes = cleaned, notes
 	}
 	if err == nil && opts.plain() {
 		err = saved.Manifest.examine(ctx, folder.Path(temp))
 	}
 	if err == nil {
-		err = publish(ctx, folder, temp, saved.Manifest)
+		err = withFolderLocked(ctx, filepath.Dir(name), func() error {
+			return publish(ctx, folder, temp, saved.Manifest)
+		})
 	}
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)

@@ -63,7 +63,7 @@ func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (
 		}
 	}
 	saved.Cleaned = k.cleaned
-	saved.Warnings = append(k.warnings, saved.Warnings...)
+	defer func() { saved.Warnings = append(k.warnings, saved.Warnings...) }()
 	switch {
 	case err != nil:
 	case saved.Unchanged:
@@ -143,10 +143,10 @@ func (k *keeper) newest(ctx context.Context, cluster string) ([]*Backup, error) 
 		_, err := newestGood(all, false)
 		return err == nil
 	}
-	all, err := l.newest(ctx, enough)
+	all, err := l.newest(ctx, leastBatch, enough)
 	if err == nil && !enough(all) && k.listing != nil { // it may be among the older ones
 		if l, err = readListing(ctx, k.repo, cluster); err == nil {
-			all, err = l.newest(ctx, enough)
+			all, err = l.newest(ctx, leastBatch, enough)
 		}
 	}
 	return all, err
@@ -199,6 +199,9 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	if err == nil {
 		err = writeJSON(ctx, k.repo, manifest, m)
 	}
+	if err == nil {
+		err = k.confirmStored(ctx, m)
+	}
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
@@ -210,6 +213,35 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	for _, key := range []string{data, manifest} {
 		if err := k.repo.SetLock(ctx, key, k.opts.Lock); err != nil {
 			return fmt.Errorf("the backup %s is stored, but not protected: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// ErrNotStored tells that a store said it had stored what it has not.
+var ErrNotStored = errors.New("the store has not what it said to have stored")
+
+// confirmStored looks at data and manifest once more: another host may have taken
+// the data for a leftover meanwhile, and not every store keeps what it accepts.
+func (k *keeper) confirmStored(ctx context.Context, m *Manifest) error {
+	for _, name := range []string{m.Data, m.Name + manifestSuffix} {
+		key := m.ClusterID + "/" + name
+		object, err := k.repo.Stat(ctx, key)
+		if errors.Is(err, store.ErrNotExist) {
+			if err = confirmAbsent(ctx, k.repo, []string{key}, true)[key]; err == nil {
+				object, err = k.repo.Stat(ctx, key)
+			}
+		}
+		switch {
+		case errors.Is(err, store.ErrDenied): // it may be allowed to write only
+			k.warn(fmt.Errorf("whether the backup is stored could not be looked at: %w", err))
+			return nil
+		case errors.Is(err, store.ErrNotExist):
+			return fmt.Errorf("%w: %s is missing", ErrNotStored, key)
+		case err != nil:
+			return fmt.Errorf("look at what was stored: %w", err)
+		case name == m.Data && object.Size != m.StoredBytes:
+			return fmt.Errorf("%w: %s has %d bytes instead of %d", ErrNotStored, key, object.Size, m.StoredBytes)
 		}
 	}
 	return nil

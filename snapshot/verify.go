@@ -60,6 +60,11 @@ func Verify(ctx context.Context, repo store.Store, b *Backup, opts VerifyOptions
 		return v.close(), nil
 	}
 	v, err := verify(ctx, s, opts)
+	if err == nil && v.Result == ResultBad && !opts.NoRecord {
+		// The record lets the backup be passed over and pruned. A fault of the disk or
+		// the network that passes must not: a second look must find the same.
+		v, err = verify(ctx, s, opts)
+	}
 	if err != nil || opts.NoRecord || v.Result == ResultUnknown {
 		return v, err
 	}
