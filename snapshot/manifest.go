@@ -35,8 +35,12 @@ type Manifest struct {
 	EtcdVersion    string    `json:"etcdVersion"`
 	StorageVersion string    `json:"storageVersion,omitempty"`
 
-	// Revision and the rest are known where the file itself was read; of a
-	// backup that was only streamed, these two enclose the revision.
+	// Examined tells that every page and revision was looked at when the backup
+	// was taken. Manifests of earlier versions do not have it.
+	Examined bool `json:"examined"`
+
+	// Revision is known of an examined backup; of another one, these two enclose
+	// it. Keys and the rest are known where the file itself was read.
 	RevisionBefore  int64   `json:"revisionBefore"`
 	RevisionAfter   int64   `json:"revisionAfter"`
 	Revision        int64   `json:"revision,omitempty"`
@@ -56,6 +60,8 @@ type Manifest struct {
 	Writer         Writer            `json:"writer"`
 	ToolVersion    string            `json:"toolVersion,omitempty"`
 	TookSeconds    float64           `json:"tookSeconds"`
+
+	unexamined string // why it was not examined
 }
 
 // Writer is the run that made a backup.

@@ -43,9 +43,10 @@ type Decision struct {
 	Reasons []string `json:"reasons"`
 	Deleted bool     `json:"deleted"`
 
-	future  bool // stamped by a wrong clock
-	newest  bool // stays whatever its size
-	counted bool // it takes one of the places that a rule has
+	future  bool            // stamped by a wrong clock
+	newest  bool            // stays whatever its size
+	keptBy  map[string]bool // the rules that keep it
+	counted bool            // it takes one of the places that a rule has
 }
 
 func (d *Decision) keep(reason string) {
@@ -88,19 +89,13 @@ func (p Policy) Split(all []*Backup, now time.Time) []*Decision {
 }
 
 // apply marks what the rules keep of one group, which is newest first. Only
-// good backups count: one that cannot be relied on takes nobody's place.
+// good backups count: one that cannot be relied on takes nobody's place. Each
+// rule is applied once more to those that were examined, so that one that was
+// not never takes the place of one that was.
 func (p Policy) apply(group []*Decision, now time.Time) {
 	for _, r := range p.rules() {
-		kept, last := 0, ""
-		for _, d := range group {
-			period := r.period(d.Backup.CreatedAt.UTC())
-			if !d.Backup.Good() || d.future || kept >= r.count || (period == last && kept > 0) {
-				continue
-			}
-			kept, last = kept+1, period
-			d.counted = true
-			d.keep(fmt.Sprintf("%s %d of %d", r.name, kept, r.count))
-		}
+		r.apply(group, (*Backup).Good, "")
+		r.apply(group, (*Backup).Proven, " of those examined")
 	}
 	for _, d := range group {
 		if d.future {
@@ -118,6 +113,26 @@ type rule struct {
 	name   string
 	count  int
 	period func(time.Time) string
+}
+
+// apply keeps what the rule keeps of those that count.
+func (r rule) apply(group []*Decision, counts func(*Backup) bool, of string) {
+	kept, last := 0, ""
+	for _, d := range group {
+		period := r.period(d.Backup.CreatedAt.UTC())
+		if !counts(d.Backup) || d.future || kept >= r.count || (period == last && kept > 0) {
+			continue
+		}
+		kept, last = kept+1, period
+		d.counted = true
+		if !d.keptBy[r.name] {
+			d.keep(fmt.Sprintf("%s %d of %d%s", r.name, kept, r.count, of))
+			if d.keptBy == nil {
+				d.keptBy = make(map[string]bool)
+			}
+			d.keptBy[r.name] = true
+		}
+	}
 }
 
 func (p Policy) rules() []rule {
@@ -148,6 +163,8 @@ func (p Policy) protectNewest(decisions []*Decision) {
 		newest.newest = true
 		newest.keep("newest good one")
 	}
+	protect(decisions, "newest examined one", (*Backup).Proven)
+	protect(decisions, "newest verified one", func(b *Backup) bool { return b.Good() && b.verifiedDeep() })
 	for _, d := range slices.Backward(decisions) {
 		switch {
 		case d.future:
@@ -163,13 +180,42 @@ func (p Policy) protectNewest(decisions []*Decision) {
 	}
 }
 
+// protect keeps the newest backup of a kind, whatever the rules say.
+func protect(decisions []*Decision, reason string, is func(*Backup) bool) {
+	var newest *Decision
+	for _, d := range decisions {
+		if is(d.Backup) && !d.future && (newest == nil || d.Backup.earliest() >= newest.Backup.earliest()) {
+			newest = d
+		}
+	}
+	if newest != nil && !newest.newest {
+		newest.newest = true
+		newest.keep(reason)
+	}
+}
+
+// worth orders backups by what may take the place of what: one that was not
+// examined never takes the place of one that was, nor one without quorum that of
+// a good one.
+func (b *Backup) worth() int {
+	switch {
+	case b.Proven():
+		return 2
+	case b.Good():
+		return 1
+	}
+	return 0
+}
+
 // limitSize drops the oldest of what is kept until the rest fits. What was
-// kept as newest stays.
+// kept as newest stays. Against a backup count the younger ones that are worth
+// as much, or more.
 func (p Policy) limitSize(decisions []*Decision) {
 	if p.MaxSize <= 0 {
 		return
 	}
-	total, protected := int64(0), true
+	var total [3]int64 // by the least worth that counts
+	protected := true
 	for _, d := range slices.Backward(decisions) {
 		if !d.Keep && p.onlySize() {
 			d.keep("fits")
@@ -177,10 +223,13 @@ func (p Policy) limitSize(decisions []*Decision) {
 		if !d.Keep {
 			continue
 		}
-		total += d.Backup.StoredBytes
-		if total > p.MaxSize && !protected && !d.future && !d.newest {
+		worth := d.Backup.worth()
+		if total[worth]+d.Backup.StoredBytes > p.MaxSize && !protected && !d.future && !d.newest {
 			d.drop("together with the younger ones it is larger than the size allowed")
-			total -= d.Backup.StoredBytes
+		} else {
+			for w := range worth + 1 {
+				total[w] += d.Backup.StoredBytes
+			}
 		}
 		if d.Backup.Good() && !d.future {
 			protected = false

@@ -11,7 +11,8 @@ import (
 )
 
 // backups builds backups from a drawing, oldest first: each word is an age
-// before now, with ! for one without quorum, @m for a member, #n for a revision.
+// before now, with ! for one without quorum, + for an examined and = for a verified
+// one, @m for a member, #n for a revision.
 func backups(t *testing.T, now time.Time, drawing string) []*snapshot.Backup {
 	t.Helper()
 	var all []*snapshot.Backup
@@ -19,14 +20,20 @@ func backups(t *testing.T, now time.Time, drawing string) []*snapshot.Backup {
 		age, revision, _ := strings.Cut(word, "#")
 		age, member, _ := strings.Cut(age, "@")
 		age, bad := strings.CutSuffix(age, "!")
+		age, examined := strings.CutSuffix(age, "+")
+		age, verified := strings.CutSuffix(age, "=")
+		var v *snapshot.Verification
+		if verified {
+			v = &snapshot.Verification{Result: snapshot.ResultOK, OK: true, Level: snapshot.LevelDecoded}
+		}
 		d, err := time.ParseDuration(age)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, &snapshot.Backup{Manifest: snapshot.Manifest{
 			Schema: 1, Name: word, CreatedAt: now.Add(-d), Quorum: !bad, MemberID: member, StoredBytes: 100, Lineage: "a", ClusterID: "c",
-			Revision: number(t, revision),
-		}})
+			Revision: number(t, revision), Examined: examined,
+		}, Verified: v})
 	}
 	return all
 }
@@ -61,19 +68,27 @@ func TestPolicy(t *testing.T) {
 		"yearly":                               {snapshot.Policy{Yearly: 3}, days, "2400h 1h"},
 		"rules add up":                         {snapshot.Policy{Last: 2, Yearly: 2}, days, "2400h 2h 1h"},
 		"within":                               {snapshot.Policy{Within: 30 * time.Hour}, days, "25h 24h 2h 1h"},
-		"the newest stays though no rule says so":        {snapshot.Policy{Within: time.Minute}, days, "1h"},
-		"size alone keeps what fits":                     {snapshot.Policy{MaxSize: 350}, days, "24h 2h 1h"},
-		"size limits the rules":                          {snapshot.Policy{Last: 5, MaxSize: 200}, days, "2h 1h"},
-		"size never takes the newest":                    {snapshot.Policy{MaxSize: 1}, days, "1h"},
-		"no quorum takes no place":                       {snapshot.Policy{Last: 2}, "5h 4h 3h! 2h 1h!", "4h 2h 1h!"},
-		"without any good one all stay":                  {snapshot.Policy{Last: 1}, "3h! 2h! 1h!", "3h! 2h! 1h!"},
-		"members are counted together (k3s-io/k3s#9866)": {snapshot.Policy{Last: 2}, "4h@a 3h@b 2h@a 1h@a", "2h@a 1h@a"},
-		"or apart, when asked (k3s-io/k3s#9866)":         {snapshot.Policy{Last: 1, ByMember: true}, "4h@a 3h@b 2h@a 1h@a", "3h@b 1h@a"},
-		"none":                                           {snapshot.Policy{Last: 1}, "", ""},
-		"a stamp in the future takes no place":           {snapshot.Policy{Last: 1}, "3h 2h 1h -90h", "1h -90h"},
-		"nor the newest one's protection":                {snapshot.Policy{MaxSize: 1}, "3h 2h 1h -90h", "1h -90h"},
-		"what a late clock stamped, stays":               {snapshot.Policy{Last: 2}, "900h#9 3h#1 2h#2 1h#3", "900h#9 2h#2 1h#3"},
-		"whatever its size":                              {snapshot.Policy{MaxSize: 1}, "900h#9 3h#1 2h#2 1h#3", "900h#9 1h#3"},
+		"the newest stays though no rule says so":                    {snapshot.Policy{Within: time.Minute}, days, "1h"},
+		"size alone keeps what fits":                                 {snapshot.Policy{MaxSize: 350}, days, "24h 2h 1h"},
+		"size limits the rules":                                      {snapshot.Policy{Last: 5, MaxSize: 200}, days, "2h 1h"},
+		"size never takes the newest":                                {snapshot.Policy{MaxSize: 1}, days, "1h"},
+		"no quorum takes no place":                                   {snapshot.Policy{Last: 2}, "5h 4h 3h! 2h 1h!", "4h 2h 1h!"},
+		"without any good one all stay":                              {snapshot.Policy{Last: 1}, "3h! 2h! 1h!", "3h! 2h! 1h!"},
+		"members are counted together (k3s-io/k3s#9866)":             {snapshot.Policy{Last: 2}, "4h@a 3h@b 2h@a 1h@a", "2h@a 1h@a"},
+		"or apart, when asked (k3s-io/k3s#9866)":                     {snapshot.Policy{Last: 1, ByMember: true}, "4h@a 3h@b 2h@a 1h@a", "3h@b 1h@a"},
+		"none":                                                       {snapshot.Policy{Last: 1}, "", ""},
+		"a stamp in the future takes no place":                       {snapshot.Policy{Last: 1}, "3h 2h 1h -90h", "1h -90h"},
+		"nor the newest one's protection":                            {snapshot.Policy{MaxSize: 1}, "3h 2h 1h -90h", "1h -90h"},
+		"what a late clock stamped, stays":                           {snapshot.Policy{Last: 2}, "900h#9 3h#1 2h#2 1h#3", "900h#9 2h#2 1h#3"},
+		"one that nobody looked into takes no place of one examined": {snapshot.Policy{Last: 2}, "5h+ 4h+ 3h 2h", "5h+ 4h+ 3h 2h"},
+		"nor by the day":                                             {snapshot.Policy{Daily: 2}, "73h+ 49h+ 25h 1h", "73h+ 49h+ 25h 1h"},
+		"those examined take each other's":                           {snapshot.Policy{Last: 1}, "5h 4h+ 3h 2h+", "2h+"},
+		"without any examined one they go by age":                    {snapshot.Policy{Last: 1}, "3h 2h 1h", "1h"},
+		"the newest verified one stays":                              {snapshot.Policy{Last: 1}, "5h= 4h= 3h+ 2h+ 1h", "4h= 2h+ 1h"},
+		"whatever the size":                                          {snapshot.Policy{MaxSize: 1}, "5h= 4h= 3h+ 2h+ 1h", "4h= 2h+ 1h"},
+		"no quorum takes no room":                                    {snapshot.Policy{MaxSize: 200}, "4h+ 3h+ 2h+ 1h!", "3h+ 2h+ 1h!"},
+		"nor does one that nobody looked into":                       {snapshot.Policy{MaxSize: 200}, "5h+ 4h+ 3h+ 2h 1h", "4h+ 3h+ 2h 1h"},
+		"whatever its size":                                          {snapshot.Policy{MaxSize: 1}, "900h#9 3h#1 2h#2 1h#3", "900h#9 1h#3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kept []string

@@ -45,6 +45,18 @@ func (b *Backup) Good() bool {
 	return b.Quorum && b.Problem == "" && (b.Verified == nil || b.Verified.Result != ResultBad)
 }
 
+// Proven reports whether somebody looked into a good backup: when it was taken,
+// or in a verification of its database.
+func (b *Backup) Proven() bool {
+	return b.Good() && (b.supposed || b.Examined || b.Keys != nil || b.verifiedDeep())
+}
+
+// verifiedDeep reports whether a verification read the backup's database.
+func (b *Backup) verifiedDeep() bool {
+	v := b.Verified
+	return v != nil && v.Result == ResultOK && v.Level.depth() >= LevelDecoded.depth()
+}
+
 // Unread says why the backup, or a verification of it, could not be looked at; ""
 // if it was.
 func (b *Backup) Unread() string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/progress"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
@@ -46,6 +47,8 @@ type SaveOptions struct {
 
 	StallTimeout time.Duration // longest wait for etcd without a byte
 	MaxDuration  time.Duration // of one stream, which keeps a read transaction open on the member
+
+	examineFile bool // the stored file is examined afterwards, and the stream is not
 
 	Host, ToolVersion string
 	Now               func() time.Time
@@ -130,6 +133,9 @@ func (s Source) take(ctx context.Context, opts SaveOptions, run string, put sink
 		if err == nil {
 			saved.Manifest = m
 			saved.warn(c)
+			if m.unexamined != "" {
+				saved.Warnings = append(saved.Warnings, fmt.Sprintf("the database was stored without being examined: %s; prove it with: etcdkit snapshot verify", m.unexamined))
+			}
 			return saved, nil
 		}
 		broken, ok := errors.AsType[*MemberError](err)
@@ -218,6 +224,11 @@ func (c *candidate) stream(ctx context.Context, opts SaveOptions, m *Manifest, p
 	}
 	source := &stream{recv: recv, ctx: streamCtx, cancel: cancel, stall: opts.StallTimeout, update: opts.Progress}
 	plain := newChecked(source)
+	if !opts.examineFile {
+		plain.examiner = mvccdb.NewExaminer()
+		plain.accept = m.accept
+		defer plain.close() // after the encoder that reads it
+	}
 	encoded, err := opts.encode(plain)
 	if err != nil {
 		return nil, err

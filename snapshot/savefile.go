@@ -23,6 +23,7 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	if err != nil {
 		return nil, err
 	}
+	opts.examineFile = opts.plain()
 	folder, file := store.NewFolder(filepath.Dir(name)), filepath.Base(name)
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
 		return nil, hint.With(fmt.Errorf("save snapshot: %w", err), "make that folder, or correct the path")
@@ -52,7 +53,7 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	if saved != nil {
 		saved.Cleaned, saved.Notes = cleaned, notes
 	}
-	if err == nil && opts.plain() {
+	if err == nil && opts.examineFile {
 		err = saved.Manifest.examine(ctx, folder.Path(temp))
 	}
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/progress"
 )
 
@@ -84,6 +85,11 @@ type checked struct {
 	lenient bool   // do not judge the trailer
 	sum     string // of everything, once ended
 	err     error
+
+	examiner *mvccdb.Examiner // nil where nobody looks into it on the way
+	// accept judges what the examiner found. A snapshot that it refuses ends with
+	// its error, so that nobody stores it.
+	accept func(*mvccdb.Streamed) error
 }
 
 func newChecked(src io.Reader) *checked { return &checked{trailed: newTrailed(), src: src} }
@@ -94,11 +100,21 @@ func (c *checked) Read(p []byte) (int, error) {
 	}
 	n, err := c.src.Read(p)
 	c.add(p[:n])
+	if c.examiner != nil {
+		_, _ = c.examiner.Write(p[:n]) // never fails
+	}
 	if err == io.EOF { //nolint:errorlint // only the bare EOF is an end
 		err = c.end()
 	}
 	c.err = err
 	return n, err
+}
+
+// close ends an examination that did not come to its end.
+func (c *checked) close() {
+	if c.examiner != nil {
+		c.examiner.Close()
+	}
 }
 
 func (c *checked) end() error {
@@ -111,6 +127,15 @@ func (c *checked) end() error {
 		return fmt.Errorf("%w: it ends after %d bytes without a SHA-256", ErrIncomplete, c.n)
 	case !bytes.Equal(got[:], want):
 		return fmt.Errorf("%w: its SHA-256 is %x…, its end says %x…", ErrIncomplete, got[:6], want[:6])
+	}
+	if c.examiner != nil {
+		found, err := c.examiner.Finish(context.Background()) // what is left takes a moment
+		if err == nil {
+			err = c.accept(found)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	c.sum = hex.EncodeToString(whole[:])
 	return io.EOF

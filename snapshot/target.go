@@ -44,6 +44,8 @@ func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (
 	if err != nil {
 		return nil, err
 	}
+	_, folder := repo.(*store.Folder)
+	opts.examineFile = folder && opts.plain()
 	k := &keeper{repo: repo, opts: opts}
 	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: placeOf(repo)}); err != nil {
 		k.warn(err)
@@ -188,7 +190,7 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	m := saved.Manifest
 	data := m.ClusterID + "/" + m.Data
 	err := error(nil)
-	if folder, ok := k.repo.(*store.Folder); ok && k.opts.plain() {
+	if folder, ok := k.repo.(*store.Folder); ok && k.opts.examineFile {
 		err = m.examine(ctx, folder.Path(data))
 	}
 	if err == nil {
@@ -263,15 +265,38 @@ func (m *Manifest) examine(ctx context.Context, name string) error {
 		return fmt.Errorf("look into the snapshot: %w", err)
 	}
 	report, err := db.Check(ctx, mvccdb.CheckOptions{SkipTrailer: true})
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("look into the snapshot: %w", err)
-	case report.DamageCount > 0:
-		return fmt.Errorf("%w: the database of %s is damaged itself: %w", ErrIncomplete, m.Endpoint, report.Damage[0])
-	case m.Quorum && report.Revision < m.RevisionBefore:
-		return fmt.Errorf("%w: it is at revision %d, and %s had served %d before", ErrIncomplete, report.Revision, m.Endpoint, m.RevisionBefore)
 	}
+	if err := m.refuse(report.Revision, report.Damage); err != nil {
+		return err
+	}
+	m.Examined = true
 	keys, hash, compact := int64(report.LiveKeys), report.HashKV.Hash, report.HashKV.CompactRevision
 	m.Revision, m.Keys, m.HashKV, m.HashRevision, m.CompactRevision = report.Revision, &keys, &hash, report.HashKV.Revision, &compact
+	return nil
+}
+
+// accept completes the manifest by what the stream of the snapshot showed.
+func (m *Manifest) accept(found *mvccdb.Streamed) error {
+	if found.Unexamined != "" {
+		m.unexamined = found.Unexamined
+		return nil
+	}
+	if err := m.refuse(found.Revision, found.Damage); err != nil {
+		return err
+	}
+	m.Examined, m.Revision = true, found.Revision
+	return nil
+}
+
+// refuse says why what was found in a snapshot makes it no backup.
+func (m *Manifest) refuse(revision int64, damage []*mvccdb.Damage) error {
+	switch {
+	case len(damage) > 0:
+		return fmt.Errorf("%w: the database of %s is damaged itself: %w", ErrIncomplete, m.Endpoint, damage[0])
+	case m.Quorum && revision < m.RevisionBefore:
+		return fmt.Errorf("%w: it is at revision %d, and %s had served %d before", ErrIncomplete, revision, m.Endpoint, m.RevisionBefore)
+	}
 	return nil
 }
