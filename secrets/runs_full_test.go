@@ -1,0 +1,5 @@
+//go:build full
+
+package secrets_test
+
+const markedDirectories = 300
