@@ -39,7 +39,7 @@ func TestHealthWatchLooksAgainOnAClearScreen(t *testing.T) {
 		Environ: []string{"HOME=" + t.TempDir(), "XDG_STATE_HOME=" + t.TempDir()},
 	}
 	code := commands.Main(ctx, []string{"etcdkit", "health", "--endpoints", endpoint, "--sample", "0", "--max-latency", "1m", "--watch", "1ms"}, env)
-	if n := strings.Count(out.String(), "HEALTHY: cluster"); n != 2 || code == 0 {
+	if n := strings.Count(out.String(), "HEALTHY: cluster"); n < 2 || code == 0 { // one more may be on its way when the context ends
 		t.Errorf("%d reports, exit code %d\n%s%s", n, code, out, errs)
 	}
 }

@@ -43,7 +43,7 @@ func TestFieldsOfTheJSONPageAreThere(t *testing.T) {
 		"snapshot list":        {"snapshot list " + repo, nil},
 		"snapshot verify":      {"snapshot verify " + repo + " --latest", nil},
 		"snapshot age":         {"snapshot age " + repo, nil},
-		"snapshot prune":       {"snapshot prune --dry-run --keep-last 1 " + repo, nil},
+		"snapshot prune":       {"snapshot prune --dry-run --keep-last 1 " + repo, []string{"key", "since", "reason", "removed", "kept", "notes"}},
 		"snapshot copy":        {"snapshot copy " + repo + " " + repo + "copy/", nil},
 		"snapshot check-store": {"snapshot check-store " + repo, nil},
 		"snapshot restore":     {"snapshot restore --data-dir " + dir + "/new " + file, []string{"plan", "member", "restore", "start"}},

@@ -32,7 +32,7 @@ func TestTablesFitRealTerminals(t *testing.T) {
 		args         string
 		narrow, wide string // what shows the form at 80 columns, and at 200
 	}{
-		"health":               {"health", "\nendpoint:   http", "\nMEMBER  ENDPOINT "},
+		"health":               {"health --sample 0 --max-latency 1m", "\nendpoint:   http", "\nMEMBER  ENDPOINT "},
 		"snapshot list":        {"snapshot list " + repo, "\nname:     20", "\nNAME  "},
 		"member list -w table": {"member list -w table", "\nname:         m1\n", "│       PEER ADDRS       │"},
 		"db du":                {"db du --depth 3 " + file, "customresourcedefinitions/\n          ", "customresourcedefinitions/  1 "},

@@ -36,7 +36,7 @@ func connect(t *testing.T, endpoints ...string) *clientv3.Client {
 }
 
 func open(ctx context.Context, endpoints ...string) (*clientv3.Client, error) {
-	return etcd.Dial(ctx, etcd.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second, FailFast: true})
+	return etcd.Dial(ctx, etcd.Config{Endpoints: endpoints, DialTimeout: time.Minute, FailFast: true})
 }
 
 func doors() health.Doors {

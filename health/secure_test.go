@@ -23,7 +23,7 @@ func secureDoors(t *testing.T, ca *certs.CA, pair certs.Pair) health.Doors {
 	return health.Doors{
 		Dial: func(ctx context.Context, endpoint string) (health.Client, error) {
 			return etcd.Dial(ctx, etcd.Config{
-				Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, FailFast: true,
+				Endpoints: []string{endpoint}, DialTimeout: time.Minute, FailFast: true,
 				TLS: etcd.TLS{CACert: ca.File, Cert: pair.CertFile, Key: pair.KeyFile},
 			})
 		},
@@ -71,7 +71,7 @@ func TestCheckWithAuthenticationOn(t *testing.T) {
 	as := func(user, password string) health.Doors {
 		return health.Doors{Dial: func(ctx context.Context, endpoint string) (health.Client, error) {
 			return etcd.Dial(ctx, etcd.Config{
-				Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, FailFast: true,
+				Endpoints: []string{endpoint}, DialTimeout: time.Minute, FailFast: true,
 				Auth: etcd.Auth{User: user, Password: password},
 			})
 		}}

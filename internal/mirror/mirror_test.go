@@ -235,9 +235,7 @@ func TestAMirrorReconnectsOrEnds(t *testing.T) {
 	})
 	p.change = func(m *mirror.Mirror) { m.Timeout, m.GiveUp = time.Second, 2*time.Second }
 	m := p.mirror()
-	if _, err := m.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	etcdtest.Until(t, "both clusters, each answering in time", func(ctx context.Context) bool { _, err := m.Prepare(ctx); return err == nil })
 	from.Members[0].Stop()
 	if err := m.Run(t.Context()); !errors.Is(err, mirror.ErrLost) {
 		t.Errorf("a source that is gone: %v, want that it was given up", err)
