@@ -37,7 +37,7 @@ func TestCheckOverTLSSeesCertificatesAndMetrics(t *testing.T) {
 	ca := certs.NewCA(t)
 	cluster := etcdtest.Start(t, embedded.Options{Configure: etcdtest.TLS(t, ca, true)})
 	d := secureDoors(t, ca, ca.Client(t, "root"))
-	opts := health.Options{Sample: time.Millisecond, Limits: lenient(), Require: []health.Kind{health.KindMetrics, health.KindCerts}}
+	opts := health.Options{Timeout: time.Minute, Sample: time.Millisecond, Limits: lenient(), Require: []health.Kind{health.KindMetrics, health.KindCerts}}
 	opts.Limits.CertExpiry = time.Millisecond
 	got, err := health.Check(t.Context(), d, cluster.Endpoints(), opts)
 	// Embedded members share this process's metrics, so that elections in other
