@@ -75,7 +75,7 @@ usage or configuration; 5 TARGET is a file that must not be replaced.`,
 	fs.StringArrayVar(&f.labels, "label", nil, "note KEY=VALUE in the manifest; may be repeated")
 	fs.BoolVar(&f.Keep, "keep", false, "mark the backup so that no --keep-* rule deletes it, nor counts it")
 	fs.BoolVar(&f.Overwrite, "overwrite", false, "replace the file TARGET even if it is not an older snapshot of the same cluster")
-	fs.BoolVar(&f.SkipUnchanged, "skip-unchanged", false, "leave a small record instead if no revision was made since the last backup")
+	fs.BoolVar(&f.SkipUnchanged, "skip-unchanged", false, "leave a small record instead if nothing was applied since the last backup")
 	fs.StringVar(&f.Stage, "stage", "", "take the snapshot into this folder first, then upload it")
 	fs.Var(&f.limit, "limit-upload", "bytes a second to upload at most, such as 20MiB; needs --stage or --hold-stream")
 	fs.BoolVar(&f.HoldStream, "hold-stream", false, "let a limited upload keep etcd's snapshot stream open")

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/store"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/s3test"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -131,4 +132,32 @@ func list(t *testing.T, repo store.Store) []*snapshot.Backup {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// Leases, users and roles change without a revision, and a backup holds them.
+func TestWhatChangesWithoutARevisionIsNotUnchanged(t *testing.T) {
+	server := s3test.Start(t, s3test.Options{})
+	server.Setenv(t)
+	c := cluster(t, 1, 20)
+	client := etcdtest.Client(t, c.Endpoints()...)
+	for name, repo := range map[string]store.Store{"a folder": store.NewFolder(t.TempDir()), "S3": openStore(t, "s3://"+server.Bucket(t)+"/a", server.URL)} {
+		save := func(what string, unchanged bool) {
+			t.Helper()
+			saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{SkipUnchanged: true})
+			if err != nil || saved.Unchanged != unchanged {
+				t.Errorf("%s: after %s: unchanged %t, %v; want %t", name, what, saved.Unchanged, err, unchanged)
+			}
+		}
+		save("the beginning", false)
+		save("nothing", true)
+		if _, err := client.Grant(t.Context(), 600); err != nil {
+			t.Fatal(err)
+		}
+		save("a lease", false)
+		if _, err := client.UserAdd(t.Context(), "user of "+name, "password"); err != nil {
+			t.Fatal(err)
+		}
+		save("a user", false)
+		save("nothing", true)
+	}
 }

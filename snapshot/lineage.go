@@ -20,8 +20,9 @@ type earlier struct {
 }
 
 // setLineage gives the new backup its lineage: that of the newest good one,
-// unless the cluster's revision went back, which means that it is another
-// cluster under the same id or one restored from a backup.
+// unless the cluster's revision went back, or its log is too short for its
+// revision. Then it is another cluster under the same id or one restored from a
+// backup.
 func (s *Saved) setLineage(e earlier) error {
 	if errors.Is(e.err, store.ErrDenied) {
 		s.Warnings = append(s.Warnings, "the earlier backups cannot be read, so this one starts a lineage of its own: "+e.err.Error())
@@ -57,15 +58,35 @@ func (s *Saved) continueLineage(all []*Backup) {
 	// A snapshot may be older than one that a faster run has stored meanwhile;
 	// what counts is where the cluster was when it had been taken.
 	reached := max(m.Revision, m.RevisionAfter)
-	if reached >= newest.earliest() || !m.Quorum {
+	wrong := ""
+	switch {
+	case !m.Quorum:
+	case reached < newest.earliest():
+		wrong = fmt.Sprintf("the cluster's revision went back: it is at most %d, and was at least %d", reached, newest.earliest())
+	case m.logIsShorter(newest):
+		wrong = fmt.Sprintf("the cluster's log is too short for its revision: entry %d made revision %d, and entry %d made revision %d",
+			m.AppliedIndex, m.Revision, newest.AppliedIndex, newest.Revision)
+	}
+	if wrong == "" {
 		m.Lineage = newest.Lineage
 		return
 	}
 	m.Lineage = lineageAfter(m.ClusterID, all)
-	s.Warnings = append(s.Warnings, fmt.Sprintf(
-		"the cluster's revision went back: it is at most %d, and was at least %d in the backup of %s. "+
-			"This is another cluster under the same id, or it was restored from a backup: a new lineage %s begins, the old one %s is kept",
-		reached, newest.earliest(), newest.CreatedAt.Format(time.RFC3339), m.Lineage, newest.Lineage))
+	s.Warnings = append(s.Warnings, fmt.Sprintf("%s in the backup of %s. "+
+		"This is another cluster under the same id, or it was restored from a backup: a new lineage %s begins, the old one %s is kept",
+		wrong, newest.CreatedAt.Format(time.RFC3339), m.Lineage, newest.Lineage))
+}
+
+// logIsShorter reports whether a later revision than before's was reached with
+// fewer entries of the log than one history needs. An entry makes at most one
+// revision, so the index less the revision never falls; a restore begins a new
+// log. Where the revision is not later, the snapshots may have overtaken each
+// other, and nothing is known.
+func (m *Manifest) logIsShorter(before *Backup) bool {
+	if m.AppliedIndex == 0 || before.AppliedIndex == 0 || before.Revision == 0 || m.Revision <= before.Revision {
+		return false
+	}
+	return int64(m.AppliedIndex)-m.Revision < int64(before.AppliedIndex)-before.Revision
 }
 
 // lineageAfter names the lineage that begins after the backups given. It

@@ -116,3 +116,33 @@ func FuzzParseManifest(f *testing.F) {
 		}
 	})
 }
+
+// A cluster that was restored, or another one under the same id, may be at a
+// later revision than the last backup. Its log tells.
+func TestALogTooShortForItsRevisionBeginsALineage(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		index, newIndex uint64
+		rev, newRev     int64
+		carried         bool
+	}{
+		"one entry a revision":           {100, 150, 90, 140, true},
+		"entries without a revision":     {100, 180, 90, 140, true},
+		"a restore with a bump":          {100, 4, 90, 1_000_000_090, false},
+		"a restore and many writes":      {100, 1004, 90, 1090, false},
+		"the same revision":              {100, 98, 90, 90, true},
+		"a snapshot that was overtaken":  {100, 60, 90, 80, true},
+		"a backup that was not examined": {0, 4, 90, 140, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &Backup{Manifest: Manifest{
+				Schema: 1, Name: "old", Lineage: "old", Quorum: true, CreatedAt: time.Unix(1, 0), Revision: tc.rev, AppliedIndex: tc.index,
+			}}
+			s := &Saved{Manifest: &Manifest{Quorum: true, Revision: tc.newRev, RevisionAfter: max(tc.newRev, tc.rev), AppliedIndex: tc.newIndex}}
+			s.continueLineage([]*Backup{old})
+			if got := s.Manifest.Lineage == "old" && len(s.Warnings) == 0; got != tc.carried {
+				t.Errorf("carried on %t, %q; want %t", got, s.Warnings, tc.carried)
+			}
+		})
+	}
+}

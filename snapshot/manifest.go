@@ -41,9 +41,12 @@ type Manifest struct {
 
 	// Revision is known of an examined backup; of another one, these two enclose
 	// it. Keys and the rest are known where the file itself was read.
-	RevisionBefore  int64   `json:"revisionBefore"`
-	RevisionAfter   int64   `json:"revisionAfter"`
-	Revision        int64   `json:"revision,omitempty"`
+	RevisionBefore int64 `json:"revisionBefore"`
+	RevisionAfter  int64 `json:"revisionAfter"`
+	Revision       int64 `json:"revision,omitempty"`
+	// AppliedIndex is the last entry of the log that is in an examined backup.
+	// Every change counts, also one that makes no revision.
+	AppliedIndex    uint64  `json:"appliedIndex,omitempty"`
 	Keys            *int64  `json:"keys,omitempty"`
 	HashKV          *uint32 `json:"hashKV,omitempty"`
 	HashRevision    int64   `json:"hashRevision,omitempty"`

@@ -154,8 +154,9 @@ func (k *keeper) newest(ctx context.Context, cluster string) ([]*Backup, error) 
 	return all, err
 }
 
-// unchanged returns the newest good backup's manifest if the member has made
-// no revision since.
+// unchanged returns the newest good backup's manifest if the member has applied
+// nothing since: users, roles, leases and members change without a revision, so
+// the log's index counts and not the revision alone.
 func (k *keeper) unchanged(ctx context.Context, c *candidate) *Manifest {
 	if !c.quorum {
 		return nil
@@ -165,7 +166,8 @@ func (k *keeper) unchanged(ctx context.Context, c *candidate) *Manifest {
 		return nil
 	}
 	newest, err := Latest(all, false)
-	if err != nil || newest.earliest() != newest.latest() || newest.latest() != c.revision {
+	if err != nil || newest.earliest() != newest.latest() || newest.latest() != c.revision ||
+		newest.AppliedIndex == 0 || newest.AppliedIndex != c.status.RaftAppliedIndex {
 		return nil
 	}
 	k.at = c
@@ -271,7 +273,7 @@ func (m *Manifest) examine(ctx context.Context, name string) error {
 	if err := m.refuse(report.Revision, report.Damage); err != nil {
 		return err
 	}
-	m.Examined = true
+	m.Examined, m.AppliedIndex = true, report.State.ConsistentIndex
 	keys, hash, compact := int64(report.LiveKeys), report.HashKV.Hash, report.HashKV.CompactRevision
 	m.Revision, m.Keys, m.HashKV, m.HashRevision, m.CompactRevision = report.Revision, &keys, &hash, report.HashKV.Revision, &compact
 	return nil
@@ -286,7 +288,7 @@ func (m *Manifest) accept(found *mvccdb.Streamed) error {
 	if err := m.refuse(found.Revision, found.Damage); err != nil {
 		return err
 	}
-	m.Examined, m.Revision = true, found.Revision
+	m.Examined, m.Revision, m.AppliedIndex = true, found.Revision, found.State.ConsistentIndex
 	return nil
 }
 
