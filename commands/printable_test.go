@@ -17,21 +17,21 @@ import (
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
-// hostile is a name that sets a terminal's title, clears it, turns text around
+// hostileText sets a terminal's title, clears it, turns text around
 // and begins a line of its own.
-const hostile = "h\x1b]0;owned\a\x1b[2J\u009b2J\u202e\nHEALTHY\r"
+const hostileText = "h\x1b]0;owned\a\x1b[2J\u009b2J\u202e\nHEALTHY\r"
 
 // Whatever has a name from outside is shown so that no terminal takes it for
 // commands, on a terminal and in a file that is looked at later.
 func TestTextFromOutsideIsMadePrintable(t *testing.T) {
-	c := etcdtest.Start(t, embedded.Options{Members: 1, Configure: func(_ int, cfg *embed.Config) { cfg.Name = hostile }})
+	c := etcdtest.Start(t, embedded.Options{Members: 1, Configure: func(_ int, cfg *embed.Config) { cfg.Name = hostileText }})
 	client := etcdtest.Client(t, c.Endpoints()...)
 	s := &session{t: t, endpoint: c.Endpoints()[0], client: client}
-	s.put("/registry/secrets/"+hostile+"/"+hostile, "v"+hostile)
-	if _, err := client.RoleAdd(t.Context(), hostile); err != nil {
+	s.put("/registry/secrets/"+hostileText+"/"+hostileText, "v"+hostileText)
+	if _, err := client.RoleAdd(t.Context(), hostileText); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.UserAdd(t.Context(), hostile, "p"); err != nil {
+	if _, err := client.UserAdd(t.Context(), hostileText, "p"); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestTextFromOutsideIsMadePrintable(t *testing.T) {
 		t.Fatalf("%v, %v", manifests, err)
 	}
 	defaceManifest(t, manifests[0])
-	absent := filepath.Join(dir, hostile)
+	absent := filepath.Join(dir, hostileText)
 
 	for _, line := range [][]string{
 		{"health"},
@@ -60,8 +60,8 @@ func TestTextFromOutsideIsMadePrintable(t *testing.T) {
 		{"alarm", "recover", "--dry-run"},
 		{"role", "list"},
 		{"user", "list"},
-		{"role", "get", hostile},
-		{"user", "get", hostile},
+		{"role", "get", hostileText},
+		{"user", "get", hostileText},
 		{"snapshot", "save", filepath.Join(dir, "second.db")},
 		{"snapshot", "list", repo},
 		{"snapshot", "show", repo},
@@ -78,16 +78,16 @@ func TestTextFromOutsideIsMadePrintable(t *testing.T) {
 		// what is only named in an error
 		{"snapshot", "list", absent + "/"},
 		{"db", "info", absent},
-		{"get", "a", "--context", hostile},
-		{"snapshot", "list", "@" + hostile},
-		{"get", "a", "--endpoints", "http://" + hostile},
-		{hostile},
-		{"get", "--" + hostile},
-		{"member", "remove", hostile},
+		{"get", "a", "--context", hostileText},
+		{"snapshot", "list", "@" + hostileText},
+		{"get", "a", "--endpoints", "http://" + hostileText},
+		{hostileText},
+		{"get", "--" + hostileText},
+		{"member", "remove", hostileText},
 		{"del", "--prefix", "/registry"},
-		{"move-leader", hostile},
+		{"move-leader", hostileText},
 		{"disk", "check", absent},
-		{"lease", "revoke", hostile},
+		{"lease", "revoke", hostileText},
 	} {
 		for _, terminal := range []bool{false, true} {
 			format := map[bool]string{false: "simple", true: "table"}[terminal]
@@ -106,12 +106,12 @@ func TestTextFromOutsideIsMadePrintable(t *testing.T) {
 	if got := s.show(true, "member", "list", "-w", "json"); unprintable(got.out) != "" || !json.Valid([]byte(got.out)) {
 		t.Errorf("JSON on a terminal: %q", got.out)
 	}
-	if got := s.show(false, get...); !strings.Contains(got.out, "v"+hostile+"\n") {
+	if got := s.show(false, get...); !strings.Contains(got.out, "v"+hostileText+"\n") {
 		t.Errorf("get into a pipe: %q", got.out)
 	}
 }
 
-// defaceManifest puts the hostile name wherever a manifest has text.
+// defaceManifest puts the hostileText name wherever a manifest has text.
 func defaceManifest(t *testing.T, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -123,10 +123,10 @@ func defaceManifest(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"memberName", "endpoint", "etcdVersion", "storageVersion", "toolVersion"} {
-		m[key] = hostile
+		m[key] = hostileText
 	}
-	m["labels"] = map[string]string{hostile: hostile}
-	m["writer"] = map[string]string{"host": hostile, "run": hostile}
+	m["labels"] = map[string]string{hostileText: hostileText}
+	m["writer"] = map[string]string{"host": hostileText, "run": hostileText}
 	if raw, err = json.Marshal(m); err == nil {
 		err = os.WriteFile(path, raw, 0o600)
 	}
