@@ -241,7 +241,8 @@ func TestARunningMemberIsScanned(t *testing.T) {
 	})
 	for range 10 {
 		r := c.dataDir()
-		if got := outsideFree(r); !strings.HasPrefix(got, "live 1 history 0") {
+		told := r.ChangedWhileReading && len(r.Damage) > 0 // the member was faster than the scan, which says so
+		if got := outsideFree(r); !told && !strings.HasPrefix(got, "live 1 history 0") {
 			t.Errorf("got %s, changed while reading %v, damage %v", got, r.ChangedWhileReading, r.Damage)
 		}
 	}
