@@ -215,6 +215,7 @@ func kubePrefixIn(ctx context.Context, client *clientv3.Client, known []string, 
 		}
 	}
 	var finder kube.Finder
+	looked := map[string]bool{}
 	next := from
 	for range maxProbes {
 		resp, err := client.Get(ctx, string(next), clientv3.WithRange(string(end)), clientv3.WithLimit(1))
@@ -226,12 +227,37 @@ func kubePrefixIn(ctx context.Context, client *clientv3.Client, known []string, 
 		}
 		kv := resp.Kvs[0]
 		finder.Add(kv.Key, kv.Value)
+		// The value of this one key may be no evidence. Where names look like
+		// Kubernetes', a question too many is better than a deletion too many.
+		for _, dir := range aboveTelltales(string(kv.Key)) {
+			if looked[dir] {
+				continue
+			}
+			looked[dir] = true
+			if is, err := isKubePrefix(ctx, client, dir); is || err != nil {
+				return dir, err
+			}
+		}
 		next = beyond(string(kv.Key))
 		if !bytes.Equal(end, []byte{0}) && bytes.Compare(next, end) >= 0 {
 			break
 		}
 	}
 	return strings.Join(finder.Prefixes(), ", "), nil
+}
+
+// aboveTelltales returns the directories of key that have one named like a kind
+// of Kubernetes' objects in them.
+func aboveTelltales(key string) []string {
+	var dirs []string
+	for _, dir := range ancestors(key) {
+		kinds, _ := kube.Telltales(dir)
+		part, _, below := strings.Cut(strings.TrimPrefix(key, dir+"/"), "/")
+		if below && slices.Contains(kinds, part) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // overlaps reports whether keys under dir may lie in the range.
