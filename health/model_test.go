@@ -244,6 +244,9 @@ func (w *world) checkGuards(seen map[string]int, facts Facts) {
 		check("remove", c, err, raftpb.ConfChangeRemoveNode, s.m.ID)
 		if s.m.IsLearner {
 			c, err := GuardPromote(facts, s.m.ID)
+			if err == nil && !w.alive(s.m.ID) {
+				w.hurt("a vote for %x, which is not alive", s.m.ID)
+			}
 			check("promote", c, err, raftpb.ConfChangeAddNode, s.m.ID)
 		}
 	}
@@ -300,6 +303,30 @@ func (w *world) checkCommand(ctx context.Context, seen map[string]int, endpoints
 	case dry != nil && err == nil && steady:
 		w.hurt("the dry run of %s refuses what the run does: %v", name, dry)
 	}
+}
+
+// With a member of five cut off no member may be taken out of service, which is
+// known before anything is compacted.
+func TestRecoverCompactsNothingThatItCannotFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{Rand: rand.New(rand.NewPCG(1, 1)), id: 0xc1, urls: map[string][]*fakeServer{}, keys: map[string]string{}, commit: 100}
+		var endpoints []string
+		for i := range 5 {
+			s := w.newServer(i, false, 0)
+			s.alarms, s.size = nil, s.quota
+			w.members = append(w.members, s)
+			w.urls[bare(s.m.ClientURLs[0])] = []*fakeServer{s}
+			endpoints = append(endpoints, s.m.ClientURLs[0])
+		}
+		w.members[0].alarms = []pb.AlarmType{pb.AlarmType_NOSPACE}
+		w.members[4].cut = true
+		for _, dry := range []bool{true, false} {
+			_, err := Recover(t.Context(), w.tools(), endpoints, RecoverOptions{DryRun: dry, Keep: 10, Defrag: DefragOptions{GateTimeout: time.Second}})
+			if !errors.Is(err, ErrUnhealthy) || w.history || len(w.harm) > 0 {
+				t.Errorf("dry run %v: %v, compacted %v, %v; want a verdict and nothing changed", dry, err, w.history, w.harm)
+			}
+		}
+	})
 }
 
 // replace replaces a member, and starts the new one when it is told to.
