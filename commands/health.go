@@ -23,12 +23,13 @@ type healthOptions struct {
 	require     []string
 	watch       time.Duration
 	minFree     string
+	upgrade     upgradeFlags
 }
 
-// limits reads the thresholds. None can be zero, which would mean its default.
 // maxReads bounds the load that a look at a cluster puts on it.
 const maxReads = 10_000
 
+// limits reads the thresholds. None can be zero, which would mean its default.
 func (o *healthOptions) limits() error {
 	l := &o.Limits
 	for flag, ok := range map[string]bool{
@@ -69,8 +70,8 @@ seen, the verdict is unknown. Other evidence that is missing is listed, and
 counts only with --require (reads, metrics, certs, hash, version, members).
 
 Exit codes: 0 healthy, or degraded without --strict; 2 wrong usage; 3 unhealthy,
-or degraded with --strict; 4 required evidence is missing, nothing answered.`,
-		Example: "  etcdkit health\n  etcdkit health --hash --require metrics,certs --strict -w json\n  etcdkit health --watch 5s",
+degraded with --strict, or not ready with --upgrade-to; 4 required evidence is missing, nothing answered.`,
+		Example: "  etcdkit health\n  etcdkit health --hash --require metrics,certs --strict -w json\n  etcdkit health --watch 5s\n  etcdkit health --upgrade-to 3.6 --snapshot now.db --repository @main",
 		Args:    cobra.NoArgs,
 		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runHealth(ctx, a, opts) }),
 	}
@@ -79,7 +80,7 @@ or degraded with --strict; 4 required evidence is missing, nothing answered.`,
 	f.BoolVar(&opts.Hash, "hash", false, "compare the members' data by their hashes at one revision")
 	f.BoolVar(&opts.Only, "only-endpoints", false, "judge the endpoints given, not the other members")
 	f.StringSliceVar(&opts.require, "require", nil, "evidence that must not be missing: reads, metrics, certs, hash, version, members")
-	f.StringSliceVar(&opts.metricsURLs, "metrics-urls", nil, "pages with the members' metrics, matched by host (default /metrics at each client URL)")
+	f.StringSliceVar(&opts.metricsURLs, "metrics-urls", nil, "pages with the members' metrics, matched by host, or as HOST:PORT=PAGE by client URL (default /metrics at each client URL)")
 	f.DurationVar(&opts.Sample, "sample", time.Second, "time between two looks at the metrics, 0 for none")
 	f.IntVar(&opts.Reads, "reads", 5, "linearizable reads through each member")
 	f.Int64Var(&opts.Quota, "quota-backend-bytes", 0, "quota of servers that do not tell theirs (etcd 3.5 without metrics)")
@@ -96,6 +97,7 @@ or degraded with --strict; 4 required evidence is missing, nothing answered.`,
 	f.DurationVar(&l.Commit, "max-commit", 25*time.Millisecond, "warn when the backend commit p99 is longer")
 	f.Uint64Var(&l.SampleCount, "min-events", 50, "events in the sample from which a p99 is judged")
 	config.Env(f, "metrics-urls")
+	opts.upgrade.bind(cmd)
 	return cmd
 }
 
@@ -109,6 +111,9 @@ func runHealth(ctx context.Context, a *app.App, opts healthOptions) error {
 		opts.Hash = opts.Hash || kind == health.KindHash
 	}
 	if err := opts.limits(); err != nil {
+		return err
+	}
+	if err := opts.upgrade.check(opts.watch > 0); err != nil {
 		return err
 	}
 	if opts.watch > 0 && opts.Hash { // a hash holds up its member's writes
@@ -130,6 +135,11 @@ func checkHealth(ctx context.Context, a *app.App, doors health.Doors, endpoints 
 	report, err := health.Check(ctx, doors, endpoints, opts.Options)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if opts.upgrade.to != "" && len(report.Members) > 0 {
+		if upgradeErr := opts.upgrade.judge(ctx, a, &report); upgradeErr != nil {
+			err = upgradeErr
+		}
 	}
 	if opts.metricsFile != "" {
 		err = errors.Join(err, metricsfile.Write(opts.metricsFile, healthMetrics(report)))

@@ -43,6 +43,9 @@ func healthWords(w io.Writer, r health.Report) {
 		seen = fmt.Sprintf("cluster %s, %d of %d voters alive, quorum is %d, %d more may fail", c.IDHex, c.Alive, c.Voters, c.Quorum, c.CanLose)
 	}
 	output.Text(w, 0, strings.ToUpper(string(r.Verdict))+": "+seen)
+	if u := r.Upgrade; u != nil {
+		output.Text(w, 0, map[bool]string{true: "READY", false: "NOT READY"}[u.Ready]+" for an upgrade to "+u.To)
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintln(w)
 		output.Text(w, 9, fmt.Sprintf("%-8s %s", p.Severity, strings.TrimPrefix(p.Member+": "+p.Evidence, ": ")))

@@ -66,6 +66,27 @@ func (p *probe) handshakes(ctx context.Context, doors Doors, opts Options) (cert
 	return certs, failures
 }
 
+// unreachableCerts looks at the certificates of a member that did not answer: an
+// expired one may be why. What cannot be seen there is a gap only where it is
+// required, since most members that do not answer are down.
+func (p *probe) unreachableCerts(ctx context.Context, doors Doors, opts Options) {
+	if doors.Handshake == nil || p.Error == NotAsked {
+		return
+	}
+	opts.Timeout = min(opts.timeout(), unreachableTimeout)
+	var failures []error
+	p.Certs, failures = p.handshakes(ctx, doors, opts)
+	if !slices.Contains(opts.Require, KindCerts) {
+		return
+	}
+	for _, err := range failures {
+		p.gap(KindCerts, "%v", err)
+	}
+}
+
+// unreachableTimeout bounds a second look at what did not answer the first.
+const unreachableTimeout = 2 * time.Second
+
 // Handshaker returns a Doors.Handshake that connects by dial and with cfg. The
 // server's chain is looked at, not trusted: an expired certificate must be
 // seen, not refused.

@@ -90,6 +90,7 @@ type Gap struct {
 type Report struct {
 	Verdict  Verdict   `json:"verdict"`
 	Problems []Problem `json:"problems"`
+	Upgrade  *Upgrade  `json:"upgrade,omitempty"` // of JudgeUpgrade
 	Facts
 }
 
@@ -211,6 +212,8 @@ type Status struct {
 	QuotaBytes     int64    `json:"quotaBytes"` // 0 where not known, negative where switched off
 	Alarms         []Alarm  `json:"alarms"`
 	Errors         []string `json:"errors"` // what the member says beside alarms
+
+	DowngradeTarget string `json:"downgradeTarget,omitempty"` // the version of an enabled downgrade
 }
 
 // Fragmented is the share of the file that holds no data.

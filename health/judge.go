@@ -122,6 +122,8 @@ func Judge(facts Facts, opts Options) Report {
 		j.member(m)
 	}
 	j.hash()
+	j.tolerance()
+	j.downgrade()
 	slices.SortStableFunc(j.problems, func(a, b Problem) int { return rank(a.Severity) - rank(b.Severity) })
 	required := j.require()
 	if j.facts.Gaps == nil {

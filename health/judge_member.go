@@ -14,6 +14,7 @@ import (
 // member judges what one member shows.
 func (j *judge) member(m Member) {
 	if !m.Reachable {
+		j.certs(m)
 		return
 	}
 	if m.Status == nil {

@@ -137,7 +137,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a member of another cluster among the endpoints is critical": {
 			change: func(f *Facts) { f.Members[2].Listed = false },
-			want:   Unhealthy, checks: []Kind{KindMembers},
+			want:   Unhealthy, checks: []Kind{KindMembers, KindQuorum},
 		},
 		"entries that are not applied": {
 			change: func(f *Facts) { f.Members[2].Status.Index = 2000 },
@@ -156,14 +156,14 @@ func TestJudge(t *testing.T) {
 				f.Members[2].Learner, f.Members[2].Status.Learner, f.Members[2].Reads = true, true, nil
 				f.Members[2].Replication = &Replication{Committed: 100, Applied: 100}
 			},
-			want: Healthy, checks: []Kind{KindMembers},
+			want: Healthy, checks: []Kind{KindMembers, KindQuorum},
 		},
 		"a learner that does not receive what is committed (it keeps its leader)": {
 			change: func(f *Facts) {
 				f.Members[2].Learner, f.Members[2].Status.Learner, f.Members[2].Reads = true, true, nil
 				f.Members[2].Replication = &Replication{Committed: 101, Applied: 100}
 			},
-			want: Degraded, checks: []Kind{KindLag},
+			want: Degraded, checks: []Kind{KindLag, KindQuorum},
 		},
 		"a member that answers and serves no read is not alive": {
 			change: func(f *Facts) { f.Members[1].Reads = &Reads{Error: "deadline exceeded"} },

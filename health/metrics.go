@@ -15,6 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 // Names of the metrics that are read. Those of slow applies and in-flight
@@ -85,20 +87,45 @@ func metricsPage(clientURL string, pages []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("scrape metrics: %w", err)
 	}
+	page, err := namedPage(u, pages)
+	if err != nil || page != "" {
+		return page, err
+	}
+	u.Path = "/metrics"
+	return u.String(), nil
+}
+
+// namedPage returns the page that was named for a client URL: for its host and
+// port as HOST:PORT=PAGE, else for its host, if only one was.
+func namedPage(client *url.URL, pages []string) (string, error) {
+	var forHost []string
 	for _, page := range pages {
+		host := ""
+		if from, to, ok := strings.Cut(page, "="); ok && !strings.Contains(from, "/") {
+			host, page = from, to
+		}
 		p, err := url.Parse(page)
 		if err != nil { // which quotes what may hold a password
 			return "", errors.New("scrape metrics: a page that was named is no URL")
 		}
-		if p.Hostname() == u.Hostname() {
-			if p.Path == "" || p.Path == "/" {
-				p.Path = "/metrics"
-			}
+		if p.Path == "" || p.Path == "/" {
+			p.Path = "/metrics"
+		}
+		switch {
+		case host != "" && strings.EqualFold(host, client.Host), host == "" && p.Host == client.Host:
 			return p.String(), nil
+		case host == "" && p.Hostname() == client.Hostname():
+			forHost = append(forHost, p.String())
 		}
 	}
-	u.Path = "/metrics"
-	return u.String(), nil
+	switch len(forHost) {
+	case 0:
+		return "", nil
+	case 1:
+		return forHost[0], nil
+	}
+	return "", hint.With(fmt.Errorf("scrape metrics: %d pages are named for %s, and which is the page of the member at %s is not known", len(forHost), client.Hostname(), client.Host),
+		"name it as --metrics-urls %s=PAGE", client.Host)
 }
 
 // Defragmenting reports whether the member is being defragmented.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/etcdkit/etcdkit/internal/hint"
 )
 
 const pageBefore = `# TYPE etcd_disk_wal_fsync_duration_seconds histogram
@@ -83,6 +85,23 @@ func TestMetricsPage(t *testing.T) {
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("%s: got %q, %v; want %q", url, got, err, want)
 		}
+	}
+}
+
+// Members that share a host each have a page of their own: none is shown the
+// page of another.
+func TestMetricsPagesOfMembersOnOneHost(t *testing.T) {
+	named := []string{"h:2379=http://h:2381", "H:22379=http://h:22381/m"}
+	for url, want := range map[string]string{"https://h:2379": "http://h:2381/metrics", "http://h:22379": "http://h:22381/m", "http://h:32379": "http://h:32379/metrics"} {
+		if got, err := metricsPage(url, named); got != want || err != nil {
+			t.Errorf("%s: got %q, %v; want %q", url, got, err, want)
+		}
+	}
+	if got, err := metricsPage("http://h:2379", []string{"http://h:2381", "http://h:22381"}); err == nil || hint.Of(err) != "name it as --metrics-urls h:2379=PAGE" {
+		t.Errorf("got %q, %v; want that it is not known which page", got, err)
+	}
+	if got, err := metricsPage("http://h:2379", []string{"http://h:22379/metrics", "http://h:2379/metrics"}); got != "http://h:2379/metrics" || err != nil {
+		t.Errorf("got %q, %v; want its own port", got, err)
 	}
 }
 

@@ -142,6 +142,9 @@ func statusOf(resp *clientv3.StatusResponse) *Status {
 		SizeBytes: resp.DbSize, InUseBytes: resp.DbSizeInUse, QuotaBytes: resp.DbSizeQuota,
 		Alarms: []Alarm{}, Errors: []string{},
 	}
+	if d := resp.DowngradeInfo; d != nil && d.Enabled {
+		s.DowngradeTarget = d.TargetVersion
+	}
 	for _, e := range resp.Errors {
 		if alarm, ok := parseAlarm(e); ok {
 			s.Alarms = append(s.Alarms, alarm)
@@ -177,6 +180,7 @@ func parseAlarm(text string) (Alarm, bool) {
 // reads the probe and returns what it found: it is noted when all have ended.
 func (p *probe) examine(ctx context.Context, doors Doors, opts Options) {
 	if !p.Reachable {
+		p.unreachableCerts(ctx, doors, opts)
 		return
 	}
 	var wg sync.WaitGroup

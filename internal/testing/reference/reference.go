@@ -38,6 +38,10 @@ const (
 	Etcdctl   Program = "etcdctl-3.7.3"
 	Etcdutl   Program = "etcdutl-3.7.3"
 	Versitygw Program = "versitygw-1.8.0"
+
+	// Etcd3515 leaves members behind that come back in 3.6 (etcd-io/etcd#19557).
+	// It is not among All: the full tests build it when they need it.
+	Etcd3515 Program = "etcd-3.5.15"
 )
 
 // EnvDir names the variable that moves the folder in which the programs are
