@@ -41,10 +41,18 @@ type hostileFolder struct {
 func hostileFolders(endpoint string) []hostileFolder {
 	marker := []string{"in-use", "new", "member", "wal", "m1.etcd"}
 	return []hostileFolder{
-		{"disk", ".etcdkit-disk-", []string{"etcdkit-disk-check", "new", "0", "wal"},
-			[]string{"disk", "check", "DIR", "--force", "--size", "276000", "--rounds", "2", "--skip-bandwidth"}, nil},
-		{"log", ".etcdkit-disk-", []string{"etcdkit-disk-check", "new", "0", "wal"},
-			[]string{"disk", "check", "DIR", "--force", "--pattern", "wal", "--size", "276000", "--rounds", "1", "--skip-bandwidth"}, nil},
+		{
+			"disk", ".etcdkit-disk-",
+			[]string{"etcdkit-disk-check", "new", "0", "wal"},
+			[]string{"disk", "check", "DIR", "--force", "--size", "276000", "--rounds", "2", "--skip-bandwidth"},
+			nil,
+		},
+		{
+			"log", ".etcdkit-disk-",
+			[]string{"etcdkit-disk-check", "new", "0", "wal"},
+			[]string{"disk", "check", "DIR", "--force", "--pattern", "wal", "--size", "276000", "--rounds", "1", "--skip-bandwidth"},
+			nil,
+		},
 		{"restore", ".etcdkit-restore-", marker, []string{"snapshot", "restore", "BASE/shared/snap.db", "--data-dir", "DIR", "--move-aside"}, nil},
 		{"wal", ".etcdkit-restore-", marker, []string{"snapshot", "restore", "BASE/shared/snap.db", "--data-dir", "BASE/restore/sub", "--wal-dir", "DIR/wal", "--move-aside"}, nil},
 		{"drill", "etcdkit-drill-", marker, []string{"snapshot", "verify", "BASE/shared/snap.db", "--drill", "--scratch", "DIR"}, nil},
@@ -233,7 +241,7 @@ func (h *hostile) swap(random *rand.Rand, dir string, f hostileFolder) error {
 		_ = os.Mkdir(decoy, 0o777)
 		return errors.Join(os.WriteFile(filepath.Join(decoy, "z"), nil, 0o666), os.Link(filepath.Join(decoy, "z"), filepath.Join(decoy, marker)))
 	case 4, 5: // what a command has just made, moved away and replaced
-		return h.steal(random, dir, f)
+		return h.steal(random, dir)
 	case 6: // a pipe in the place of anything
 		return unix.Mkfifo(decoy, 0o666)
 	}
@@ -246,7 +254,7 @@ func (h *hostile) swap(random *rand.Rand, dir string, f hostileFolder) error {
 }
 
 // steal puts a link or a pipe in the place of something that is there.
-func (h *hostile) steal(random *rand.Rand, dir string, f hostileFolder) error {
+func (h *hostile) steal(random *rand.Rand, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
 		return errors.Join(err, fs.ErrNotExist)

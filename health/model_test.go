@@ -146,8 +146,10 @@ func TestModelOfBrokenClusters(t *testing.T) {
 				t.Fatalf("seed %d, endpoints %v: %s\n%s", seed, endpoints, strings.Join(w.harm, "\n"), w)
 			}
 		}
-		for _, must := range []string{"healthy", "degraded", "unhealthy", "unknown", "remove", "remove refused", "promote", "promote refused", "add", "add refused",
-			"defrag ok", "defrag refused", "recover ok", "recover refused", "replace ok", "replace refused", "promote --wait ok", "promote --wait refused", "two clusters"} {
+		for _, must := range []string{
+			"healthy", "degraded", "unhealthy", "unknown", "remove", "remove refused", "promote", "promote refused", "add", "add refused",
+			"defrag ok", "defrag refused", "recover ok", "recover refused", "replace ok", "replace refused", "promote --wait ok", "promote --wait refused", "two clusters",
+		} {
 			if seen[must] == 0 {
 				t.Errorf("%q was never seen among %d clusters: %v", must, modelClusters, seen)
 			}

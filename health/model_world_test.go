@@ -41,20 +41,19 @@ type world struct {
 
 // fakeServer is a member's process.
 type fakeServer struct {
-	w         *world
-	cluster   uint64
-	m         *pb.Member
-	dead      bool // refuses connections
-	stopped   bool // takes connections and never answers
-	cut       bool // cut off from its peers
-	stale     bool // and still names the old leader
-	norights  bool // refuses to show what it read
-	lags      bool // a learner that needs more time
-	applied   uint64
-	size      int64
-	quota     int64
-	alarms    []pb.AlarmType
-	serverErr bool // serves clients nothing at all
+	w        *world
+	cluster  uint64
+	m        *pb.Member
+	dead     bool // refuses connections
+	stopped  bool // takes connections and never answers
+	cut      bool // cut off from its peers
+	stale    bool // and still names the old leader
+	norights bool // refuses to show what it read
+	lags     bool // a learner that needs more time
+	applied  uint64
+	size     int64
+	quota    int64
+	alarms   []pb.AlarmType
 }
 
 func (s *fakeServer) connected() bool { return !s.dead && !s.stopped && !s.cut }

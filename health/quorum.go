@@ -73,12 +73,3 @@ func VotingOf(members []Member) Voting {
 	}
 	return v
 }
-
-// quorumHelp is what to do where too few voters are alive as far as can be
-// seen. A backup is the way out only where no quorum serves.
-func quorumHelp(facts Facts) string {
-	if readsServed(facts) {
-		return elsewhereNext
-	}
-	return quorumNext
-}

@@ -304,7 +304,7 @@ func TestApplyingALogEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	target := filepath.Join(t.TempDir(), "d")
 	opts := single(target)
-	opts.Progress = func(done, total int64) { cancel() }
+	opts.Progress = func(int64, int64) { cancel() }
 	if _, err := snapshot.Restore(ctx, d.RestoreSource(), opts); err == nil {
 		t.Error("an interrupted restore succeeded")
 	}

@@ -129,7 +129,7 @@ func (c *checked) end() error {
 		return fmt.Errorf("%w: its SHA-256 is %x…, its end says %x…", ErrIncomplete, got[:6], want[:6])
 	}
 	if c.examiner != nil {
-		found, err := c.examiner.Finish(context.Background()) // what is left takes a moment
+		found, err := c.examiner.Finish(context.Background()) //nolint:forbidigo // a Reader has no context, and what is left takes a moment
 		if err == nil {
 			err = c.accept(found)
 		}

@@ -99,7 +99,7 @@ func (s *State) readMeta(e Element) (err error) {
 	case "finishedCompactRev":
 		s.FinishedCompact, err = compactRevision(e)
 	default:
-		err = checkName(e, metaNames)
+		err = checkName(e, metaNames())
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (s *State) readCluster(e Element) error {
 		}
 		return nil
 	}
-	return checkName(e, clusterNames)
+	return checkName(e, clusterNames())
 }
 
 func (s *State) readMember(e Element) error {
@@ -241,7 +241,7 @@ func (s *State) readAuth(e Element) (err error) {
 	case "authRevision":
 		s.AuthRevision, err = numberOf(e)
 	default:
-		err = checkName(e, authNames)
+		err = checkName(e, authNames())
 	}
 	return err
 }

@@ -13,24 +13,27 @@ import (
 
 // bucketNames are the buckets that etcd keeps. It makes one that it does not
 // find, empty.
-var bucketNames = []string{
-	KeyBucket, MetaBucket, LeaseBucket, AlarmBucket, ClusterBucket, MembersBucket, removedBucket, AuthBucket, UsersBucket, RolesBucket,
+func bucketNames() []string {
+	return []string{KeyBucket, MetaBucket, LeaseBucket, AlarmBucket, ClusterBucket, MembersBucket, removedBucket, AuthBucket, UsersBucket, RolesBucket}
 }
 
 const removedBucket = "members_removed"
 
-// Names of single records. etcd takes one that it does not find as never
-// written.
-var (
-	metaNames    = []string{"consistent_index", "term", "confState", "storageVersion", "scheduledCompactRev", "finishedCompactRev"}
-	clusterNames = []string{"clusterVersion", "downgrade"}
-	authNames    = []string{"authEnabled", "authRevision"}
-)
+// Names of single records, by bucket. etcd takes one that it does not find as
+// never written.
+
+func metaNames() []string {
+	return []string{"consistent_index", "term", "confState", "storageVersion", "scheduledCompactRev", "finishedCompactRev"}
+}
+
+func clusterNames() []string { return []string{"clusterVersion", "downgrade"} }
+
+func authNames() []string { return []string{"authEnabled", "authRevision"} }
 
 // bucketDamage tells what is wrong with the names of all buckets.
 func bucketDamage(names []string) (wrong []*Damage) {
 	for _, name := range names {
-		if known := nearMiss([]byte(name), bucketNames); known != "" {
+		if known := nearMiss([]byte(name), bucketNames()); known != "" {
 			wrong = append(wrong, &Damage{Page: NoPage, What: fmt.Sprintf("there is a bucket %q, which must be %q", name, known)})
 		}
 	}

@@ -107,7 +107,6 @@ type pageStream struct {
 	part []byte // of the next page
 	next uint64 // its number
 
-	head  []byte            // the meta pages, and the end behind the last whole page
 	raw   map[uint64][]byte // pages above leaves, and leaves of small buckets, whole
 	spans []span            // of leaves of the key bucket
 	index map[uint64]int    // in spans, by page

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,7 +33,7 @@ func checkAnswer(req *http.Request, resp *http.Response) error {
 		io.Reader
 		io.Closer
 	}{head, resp.Body}
-	if len(begin) == 0 && err != nil && err != io.EOF { //nolint:errorlint // the bare EOF is an empty answer
+	if len(begin) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	root := rootOf(begin)
