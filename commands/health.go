@@ -70,7 +70,8 @@ seen, the verdict is unknown. Other evidence that is missing is listed, and
 counts only with --require (reads, metrics, certs, hash, version, members).
 
 Exit codes: 0 healthy, or degraded without --strict; 2 wrong usage; 3 unhealthy,
-degraded with --strict, or not ready with --upgrade-to; 4 required evidence is missing, nothing answered.`,
+degraded with --strict, or not ready with --upgrade-to; 4 required evidence is
+missing, nothing answered.`,
 		Example: "  etcdkit health\n  etcdkit health --hash --require metrics,certs --strict -w json\n  etcdkit health --watch 5s\n  etcdkit health --upgrade-to 3.6 --snapshot now.db --repository @main",
 		Args:    cobra.NoArgs,
 		RunE:    a.Run(func(ctx context.Context, _ []string) error { return runHealth(ctx, a, opts) }),

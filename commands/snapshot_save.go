@@ -48,11 +48,9 @@ defragmented, and the next one if that fails. Nothing is staged on disk unless
 told, nothing broken is ever stored: the SHA-256 at the snapshot's end is
 checked before the upload is completed.
 
-An existing file is replaced at the end, and only if it is an older snapshot of
-the same cluster; --overwrite replaces any file.
-
-In a folder or bucket, what killed runs left is removed first, and with --keep-*
-older backups are pruned after success.
+An existing file is replaced only if it is an older snapshot of the same cluster
+(--overwrite replaces any). In a folder or bucket, leftovers of killed runs are
+removed first, and --keep-* prunes after success.
 
 Exit codes: 0 saved; 1 not saved, or saved but not pruned or locked; 2 wrong
 usage or configuration; 5 TARGET is a file that must not be replaced.`,

@@ -139,6 +139,7 @@ func TestWhatChangesWithoutARevisionIsNotUnchanged(t *testing.T) {
 	server := s3test.Start(t, s3test.Options{})
 	server.Setenv(t)
 	c := cluster(t, 1, 20)
+	untilVersionsAreSet(t, c)
 	client := etcdtest.Client(t, c.Endpoints()...)
 	for name, repo := range map[string]store.Store{"a folder": store.NewFolder(t.TempDir()), "S3": openStore(t, "s3://"+server.Bucket(t)+"/a", server.URL)} {
 		save := func(what string, unchanged bool) {

@@ -153,10 +153,22 @@ func TestAFileIsTheBareSnapshotWithItsManifestBeside(t *testing.T) {
 	}
 }
 
+// untilVersionsAreSet waits for what a new cluster writes by itself a moment
+// after its start: the versions of the cluster and of its storage.
+func untilVersionsAreSet(t *testing.T, c *embedded.Cluster) {
+	t.Helper()
+	client := etcdtest.Client(t, c.Endpoints()...)
+	etcdtest.Until(t, "the versions are set", func(ctx context.Context) bool {
+		status, err := client.Status(ctx, c.Endpoints()[0])
+		return err == nil && status.StorageVersion == "3.7.0" // 3.5.0 comes before
+	})
+}
+
 // etcd-io/etcd#13070: what a restore needs to know is kept with the backup.
 func TestTheManifestTellsVersionClusterMemberAndRevision(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, 1, 5)
+	untilVersionsAreSet(t, c)
 	repo := store.NewFolder(t.TempDir())
 	saved, err := snapshot.Save(t.Context(), source(c.Endpoints()...), repo, snapshot.SaveOptions{Host: "node-1", ToolVersion: "test"})
 	if err != nil {
