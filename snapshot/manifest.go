@@ -64,7 +64,8 @@ type Manifest struct {
 	ToolVersion    string            `json:"toolVersion,omitempty"`
 	TookSeconds    float64           `json:"tookSeconds"`
 
-	unexamined string // why it was not examined
+	unexamined    string // why it was not examined
+	appliedBefore uint64 // what the member had applied before its snapshot
 }
 
 // Writer is the run that made a backup.
@@ -148,3 +149,8 @@ func writeJSON(ctx context.Context, s store.Store, key string, v any) error {
 	_, err = s.Put(ctx, key, bytes.NewReader(append(raw, '\n')), store.PutOptions{Size: int64(len(raw))})
 	return err
 }
+
+// setAppliedIndex notes the last entry of the log that is in the snapshot. The
+// file names the last one that wrote something; entries up to those applied
+// before the snapshot, such as that of an election, wrote nothing.
+func (m *Manifest) setAppliedIndex(inFile uint64) { m.AppliedIndex = max(inFile, m.appliedBefore) }

@@ -178,6 +178,7 @@ func (c *candidate) save(ctx context.Context, opts SaveOptions, run string, put 
 		Endpoint: c.endpoint, Quorum: c.quorum, EtcdVersion: c.status.Version, StorageVersion: c.status.StorageVersion,
 		RevisionBefore: c.revision, Compression: opts.Compression, Recipients: opts.names(), Labels: maps.Clone(opts.Labels), Keep: opts.Keep,
 		Writer: Writer{Host: opts.Host, Run: run}, ToolVersion: opts.ToolVersion,
+		appliedBefore: c.status.RaftAppliedIndex,
 	}
 	m.Name = baseName(start, c.status.Header.GetMemberId(), run)
 	m.Data = m.Name + opts.ending()

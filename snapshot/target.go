@@ -273,7 +273,8 @@ func (m *Manifest) examine(ctx context.Context, name string) error {
 	if err := m.refuse(report.Revision, report.Damage); err != nil {
 		return err
 	}
-	m.Examined, m.AppliedIndex = true, report.State.ConsistentIndex
+	m.Examined = true
+	m.setAppliedIndex(report.State.ConsistentIndex)
 	keys, hash, compact := int64(report.LiveKeys), report.HashKV.Hash, report.HashKV.CompactRevision
 	m.Revision, m.Keys, m.HashKV, m.HashRevision, m.CompactRevision = report.Revision, &keys, &hash, report.HashKV.Revision, &compact
 	return nil
@@ -288,7 +289,8 @@ func (m *Manifest) accept(found *mvccdb.Streamed) error {
 	if err := m.refuse(found.Revision, found.Damage); err != nil {
 		return err
 	}
-	m.Examined, m.Revision, m.AppliedIndex = true, found.Revision, found.State.ConsistentIndex
+	m.Examined, m.Revision = true, found.Revision
+	m.setAppliedIndex(found.State.ConsistentIndex)
 	return nil
 }
 
