@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/etcdkit/etcdkit/internal/etcd"
+	"github.com/etcdkit/etcdkit/internal/output"
 )
 
 func newEndpointCmd(t *tree) *cobra.Command {
@@ -79,5 +80,5 @@ func (t *tree) failed(targets []string, errs []error) error {
 	case t.upstream():
 		return all[len(all)-1]
 	}
-	return fmt.Errorf("%d of %s did not answer: %w", len(all), plural(len(targets), "endpoint"), errors.Join(all...))
+	return fmt.Errorf("%d of %s did not answer: %w", len(all), output.Count(len(targets), "endpoint"), errors.Join(all...))
 }

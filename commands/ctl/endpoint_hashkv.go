@@ -145,7 +145,7 @@ func (t *tree) compareHashes(ctx context.Context, c etcd.Config, targets []strin
 func (t *tree) judgeHashes(h health.Hashes) error {
 	missing, compared := "", 0
 	if t.unvisited > 0 {
-		missing = plural(t.unvisited, "member") + " with the client URL of another"
+		missing = output.Count(t.unvisited, "member") + " with the client URL of another"
 	}
 	for _, m := range h.Members {
 		switch {
@@ -157,10 +157,10 @@ func (t *tree) judgeHashes(h health.Hashes) error {
 	}
 	switch {
 	case h.Result == health.HashesEqual && missing == "":
-		t.Note("%s agree at revision %d", plural(compared, "member"), h.Revision)
+		t.Note("%s agree at revision %d", output.Count(compared, "member"), h.Revision)
 		return nil
 	case h.Result == health.HashesEqual:
-		return cli.CannotTell(hint.With(fmt.Errorf("%s agree at revision %d, but not all could be compared: %s", plural(compared, "member"), h.Revision, missing),
+		return cli.CannotTell(hint.With(fmt.Errorf("%s agree at revision %d, but not all could be compared: %s", output.Count(compared, "member"), h.Revision, missing),
 			"see what is wrong with the others with: etcdkit health"))
 	case h.Result == health.HashesDiffer && h.Ahead != "":
 		return cli.Verdict(hint.With(fmt.Errorf("members differ: %s", h.Ahead), `"etcdkit check consistency" compares again`))

@@ -156,9 +156,9 @@ func (t *tree) judgeHealth(all []endpointHealth) error {
 	case t.upstream():
 		return errors.New("unhealthy cluster")
 	case unseen == len(all):
-		return cli.CannotTell(hint.With(fmt.Errorf("%s could not be asked", plural(unseen, "endpoint")), "%s", hintOr(first, "check --endpoints")))
+		return cli.CannotTell(hint.With(fmt.Errorf("%s could not be asked", output.Count(unseen, "endpoint")), "%s", hintOr(first, "check --endpoints")))
 	}
-	return cli.Verdict(hint.With(fmt.Errorf("%d of %s not healthy", bad, plural(len(all), "endpoint")), "%s", hintOr(first, `"etcdkit health" looks at the whole cluster`)))
+	return cli.Verdict(hint.With(fmt.Errorf("%d of %s not healthy", bad, output.Count(len(all), "endpoint")), "%s", hintOr(first, `"etcdkit health" looks at the whole cluster`)))
 }
 
 // unseenHealth reports whether an endpoint could not be asked at all, which

@@ -2,7 +2,6 @@ package ctl
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -66,12 +65,4 @@ func (t *tree) nativeTable(table func() ([]string, [][]string)) func() ([]string
 // clusterFlag defines --cluster.
 func clusterFlag(cmd *cobra.Command, cluster *bool) {
 	cmd.PersistentFlags().BoolVar(cluster, "cluster", false, "use all endpoints from the cluster member list")
-}
-
-// plural writes a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
