@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"filippo.io/age/armor"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
@@ -109,12 +111,13 @@ func TestARestoreHoldsAFileAgainstItsManifest(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", flags, code, errs)
 		}
 	}
+	unused := freePage(t, file)
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	database := raw[:len(raw)-sha256.Size]
-	database[len(database)-1] ^= 1 // in a page that nothing uses
+	database[unused+100] ^= 1
 	sum := sha256.Sum256(database)
 	if err := os.WriteFile(file, append(database, sum[:]...), 0o600); err != nil {
 		t.Fatal(err)
@@ -124,6 +127,33 @@ func TestARestoreHoldsAFileAgainstItsManifest(t *testing.T) {
 			t.Errorf("another file, %s: exit code %d\n%s", flags, code, errs)
 		}
 	}
+}
+
+// freePage returns where a page of a database begins that nothing uses.
+func freePage(t *testing.T, file string) (offset int) {
+	t.Helper()
+	db, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bolt.Tx) error {
+		for page := 2; ; page++ {
+			switch info, err := tx.Page(page); {
+			case err != nil:
+				return err
+			case info == nil:
+				return errors.New("no page of the database is free")
+			case info.Type == "free":
+				offset = page * db.Info().PageSize
+				return nil
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offset
 }
 
 // A repository's own settings decrypt it in every command.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/etcdkit/etcdkit/internal/kube"
@@ -184,13 +185,17 @@ func TestFreePagesHideNothing(t *testing.T) {
 // else.
 type changing struct {
 	file    []byte
-	commits int
 	settles int
+
+	mu      sync.Mutex // a scan reads pages side by side
+	commits int
 }
 
 func (c *changing) Size() (int64, error) { return int64(len(c.file)), nil }
 
 func (c *changing) ReadAt(b []byte, at int64) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	m := bytes.Clone(c.file)
 	for page := 0; page < 2*4096; page += 4096 { // both meta pages, with the number of the commit
 		meta := m[page+16:]
