@@ -26,20 +26,22 @@ func startDiskCheck(t *testing.T, dir string, args ...string) *exec.Cmd {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
 	deadline := time.Now().Add(time.Minute)
-	for !writesTo(cmd.Process.Pid, dir) {
+	for !holdsScratch(cmd.Process.Pid, dir) {
 		if time.Now().After(deadline) {
-			t.Fatal("it does not write within a minute")
+			t.Fatal("it has no scratch folder within a minute")
 		}
 		time.Sleep(5 * time.Millisecond) // until the next look
 	}
 	return cmd
 }
 
-// writesTo reports whether a process has a file open in a folder.
-func writesTo(pid int, dir string) bool {
+// holdsScratch reports whether a process has the marker of its scratch folder in
+// dir open under its own name. A process killed earlier leaves a folder without
+// a marker, which no sweep touches for an hour.
+func holdsScratch(pid int, dir string) bool {
 	links, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
 	for _, link := range links {
-		if path, err := os.Readlink(link); err == nil && strings.HasPrefix(path, dir+"/") {
+		if path, err := os.Readlink(link); err == nil && strings.HasPrefix(path, dir+"/") && filepath.Base(path) == "etcdkit-disk-check" {
 			return true
 		}
 	}
