@@ -46,15 +46,21 @@ func newDiskCheckCmd(a *app.App) *cobra.Command {
 rounds of 22 MiB, and tells the latency of the syncs, the class of cluster that
 the disk carries, and what stops the next one. Without DIR it measures the data
 directory of this node's etcd, or ` + usualDataDir + `.
-It needs no root, no etcd and no fio; its numbers agree with those of
+It needs no etcd and no fio; its numbers agree with those of
 fio --rw=write --ioengine=sync --fdatasync=1 --bs=2300 --size=22m.
+
+A disk with a running etcd is not loaded (exit code 5) without --gentle or
+--force. Where one cannot be ruled out, because processes could not be looked
+into (run it as root on the host), the load is reduced as with --gentle.
+An "ok" is borderline if another round than the quoted one misses a limit; the
+exit code stays 0.
 
 --require sets limits of your own: times (p50, p90, p95, p99, p99.9, max, mean)
 must be below theirs, rates (iops; write and read bandwidth) must reach theirs.
 
 Exit codes: 0 fast enough; 1 failed; 2 wrong usage; 3 below etcd's minimum (p99
 below 10 ms, 50 IOPS, 10 MB/s), or with --require a limit not met; 4 the folder
-cannot be measured.`,
+cannot be measured; 5 a running etcd uses the disk, or cannot be ruled out.`,
 		Example: "  etcdkit disk check /var/lib/etcd\n" +
 			"  etcdkit disk check /mnt/new --require p99=10ms,iops=500 -w json",
 		Args: cobra.MaximumNArgs(1),
@@ -148,7 +154,7 @@ func diskKind(err error) error {
 	switch {
 	case errors.Is(err, disk.ErrOptions):
 		return cli.Usage(err)
-	case errors.Is(err, disk.ErrEtcdRunning):
+	case errors.Is(err, disk.ErrEtcdRunning), errors.Is(err, disk.ErrEtcdUnseen):
 		return cli.Guard(err)
 	case errors.Is(err, disk.ErrTooSlow):
 		return cli.Verdict(err)

@@ -40,7 +40,7 @@ func readNeighbours(ctx context.Context, a *app.App, r *disk.Report) {
 			why = err
 		}
 		if n.Metrics == nil && ctx.Err() == nil {
-			a.Note("etcd (process %d) does not tell its own measurements: %v", n.PID, why)
+			a.Note("no measurements of its own from etcd (%s): %v", n, why)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func printComparison(w io.Writer, c *disk.Comparison) {
 
 // printNeighbour shows what a running etcd has measured itself.
 func printNeighbour(w io.Writer, n disk.Neighbour) {
-	fmt.Fprintf(w, "etcd (process %d) has %s open", n.PID, n.Data)
+	fmt.Fprintf(w, "etcd: %s", n)
 	if m := n.Metrics; m != nil {
 		fmt.Fprint(w, "; its own numbers since it started:\n")
 		fmt.Fprintf(w, "  fdatasync of the log     %s\n", m.WALFsync)
@@ -71,6 +71,9 @@ func placeWords(fs disk.Filesystem) string {
 	words := []string{fs.Type}
 	if fs.Device != "" {
 		words = append(words, "on "+fs.Device)
+	}
+	for _, l := range fs.Underneath {
+		words = append(words, "underneath "+l.String())
 	}
 	if fs.Model != "" {
 		words = append(words, "("+fs.Model+")")
@@ -182,9 +185,12 @@ func printVerdict(w io.Writer, r *disk.Report) {
 	if r.Verdict == "" { // the error says why
 		return
 	}
-	fmt.Fprintf(w, "verdict: %s\n", r.Verdict)
+	fmt.Fprintf(w, "verdict: %s\n", verdictWords(r))
 	for _, c := range r.Checks {
 		fmt.Fprintf(w, "  %-7s %s (%s)\n", map[bool]string{true: "ok", false: "not met"}[c.OK], c, c.Source)
+	}
+	for _, c := range r.Borderline {
+		fmt.Fprintf(w, "  borderline: another round had %s; measure again, with more --rounds\n", c)
 	}
 	if r.Class == disk.Unknown {
 		return
@@ -196,6 +202,27 @@ func printVerdict(w io.Writer, r *disk.Report) {
 		}
 	}
 	fmt.Fprintf(w, "election timeout: at least %s, as far as the disk is concerned (derived)\n", disk.FormatSeconds(r.LeastElectionTimeout))
+}
+
+// verdictWords says the verdict, and what may make it worth less.
+func verdictWords(r *disk.Report) string {
+	words := string(r.Verdict)
+	if r.Verdict != disk.OK {
+		return words
+	}
+	if len(r.Borderline) > 0 {
+		words += ", borderline"
+	}
+	var doubts []string
+	for _, warning := range r.Warnings {
+		if !slices.Contains(doubts, warning.Name) {
+			doubts = append(doubts, warning.Name)
+		}
+	}
+	if len(doubts) > 0 {
+		words += ", with warnings (" + strings.Join(doubts, ", ") + ")"
+	}
+	return words
 }
 
 func classWords(c disk.Class) string {

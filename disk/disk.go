@@ -31,6 +31,7 @@ var (
 // Check measures the disk behind opts.Dir and judges it. The error is
 // ErrTooSlow where the answer is bad; the report is whole then too.
 func Check(ctx context.Context, opts Options) (*Report, error) {
+	asked := opts
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -49,12 +50,15 @@ func Check(ctx context.Context, opts Options) (*Report, error) {
 	if err := refuse(fs, opts); err != nil {
 		return nil, err
 	}
-	neighbours := Neighbours(fs)
-	if err := guard(neighbours, opts); err != nil {
+	seen := lookAround(fs, opts.at, opts.Dir)
+	if err := guard(seen.found, opts); err != nil {
+		return nil, err
+	}
+	if opts, err = opts.reduceFor(seen, asked); err != nil {
 		return nil, err
 	}
 	report := newReport(opts, fs)
-	report.Neighbours = neighbours
+	report.tellUnseen(seen, opts)
 	if err := report.measure(ctx, opts); err != nil {
 		return nil, cannotMeasure(opts.at.Named(err))
 	}

@@ -14,7 +14,7 @@ var ErrEtcdRunning = errors.New("a running etcd keeps its data there")
 
 // Neighbour is a running etcd whose data is on the filesystem measured.
 type Neighbour struct {
-	PID  int    `json:"pid"`
+	PID  int    `json:"pid"`  // 0 where only its lock was seen
 	Data string `json:"data"` // a file or folder of its data
 	// Args is its command line, for finding out where it serves /metrics.
 	Args []string `json:"-"`
@@ -40,11 +40,19 @@ func (n Neighbour) Flag(name string) string {
 	return ""
 }
 
+// String says what was seen of the etcd.
+func (n Neighbour) String() string {
+	if n.PID == 0 {
+		return "a process that could not be looked into holds the lock of " + n.Data
+	}
+	return fmt.Sprintf("process %d has %s open", n.PID, n.Data)
+}
+
 // guard refuses to load a disk that a running etcd lives on.
 func guard(found []Neighbour, opts Options) error {
 	if len(found) == 0 || opts.Gentle || opts.Force {
 		return nil
 	}
-	err := fmt.Errorf("%w: process %d has %s open", ErrEtcdRunning, found[0].PID, found[0].Data)
+	err := fmt.Errorf("%w: %s", ErrEtcdRunning, found[0])
 	return hint.With(err, "--gentle writes little: at most %d times a second and a fifth of the time, and it stops at a sync slower than %s", gentleRate, gentleBound)
 }

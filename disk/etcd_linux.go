@@ -2,56 +2,96 @@ package disk
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Neighbours finds the running etcds whose data is on fs: etcd itself, and
+// firstPIDNamespace is the kernel's number of the PID namespace that sees all.
+const firstPIDNamespace = "pid:[4026531836]"
+
+// lookAtProcesses finds the running etcds whose data is on fs: etcd itself, and
 // whatever has one built in. Processes that this user may not look into are
-// judged by their command line.
-func Neighbours(fs Filesystem) []Neighbour {
-	var found []Neighbour
-	processes, _ := os.ReadDir("/proc") // without /proc nothing can be found
+// judged by their command line, and counted.
+func lookAtProcesses(fs Filesystem) sight {
+	var s sight
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		s.blind = append(s.blind, "the list of processes cannot be read")
+	}
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace != firstPIDNamespace {
+		s.blind = append(s.blind, "processes outside of this container's PID namespace are not visible")
+	}
+	if hidesProcesses() {
+		s.blind = append(s.blind, "/proc hides the processes of other users (hidepid)")
+	}
 	for _, p := range processes {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil {
-			continue
-		}
-		raw, _ := os.ReadFile(filepath.Join("/proc", p.Name(), "cmdline")) // it may be gone already
-		args := strings.Split(string(bytes.TrimRight(raw, "\x00")), "\x00")
-		data := openData(fs, p.Name())
-		if data == "" {
-			data = flaggedData(fs, args)
-		}
-		if data != "" {
-			found = append(found, Neighbour{PID: pid, Data: data, Args: args})
+		if pid, err := strconv.Atoi(p.Name()); err == nil {
+			s.lookInto(fs, pid)
 		}
 	}
-	return found
+	return s
 }
 
-// openData returns a file of etcd's data that a process has open on fs.
-func openData(fs Filesystem, pid string) string {
+// lookInto looks for etcd's data in one process.
+func (s *sight) lookInto(fs Filesystem, pid int) {
+	name := strconv.Itoa(pid)
+	raw, cmdErr := os.ReadFile(filepath.Join("/proc", name, "cmdline"))
+	args := strings.Split(string(bytes.TrimRight(raw, "\x00")), "\x00")
+	data, err := openData(fs, name)
+	if data == "" {
+		data = flaggedData(fs, args)
+	}
+	isKernels := cmdErr == nil && len(raw) == 0 // a thread of the kernel, or a process that has ended
+	switch {
+	case data != "":
+		s.found = append(s.found, Neighbour{PID: pid, Data: data, Args: args})
+	case errors.Is(err, os.ErrPermission) && !isKernels:
+		s.unseen++
+	}
+}
+
+// hidesProcesses reports whether /proc lists only the processes of this user.
+func hidesProcesses() bool {
+	table, _ := os.ReadFile("/proc/self/mountinfo") // without it nothing else is listed either
+	for _, m := range parseMounts(table) {
+		if m.point == "/proc" && slices.ContainsFunc(m.options, func(o string) bool {
+			return o == "hidepid=2" || o == "hidepid=invisible" || o == "hidepid=4" || o == "hidepid=ptraceable"
+		}) {
+			return os.Geteuid() != 0
+		}
+	}
+	return false
+}
+
+// openData returns a file of etcd's data that a process has open on fs. The
+// error says that not all of its files could be seen.
+func openData(fs Filesystem, pid string) (string, error) {
 	dir := filepath.Join("/proc", pid, "fd")
 	fds, err := os.ReadDir(dir)
 	if err != nil {
-		return ""
+		return "", err
 	}
+	var denied error
 	for _, fd := range fds {
 		path, err := os.Readlink(filepath.Join(dir, fd.Name()))
+		if errors.Is(err, os.ErrPermission) {
+			denied = err
+		}
 		if err != nil || !isData(path) {
 			continue
 		}
 		n, err := strconv.Atoi(fd.Name())
 		if err == nil && onFilesystem(fs, pid, n) {
-			return path
+			return path, nil
 		}
 	}
-	return ""
+	return "", denied
 }
 
 // isData tells etcd's database and its log by their names.

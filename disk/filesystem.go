@@ -24,8 +24,23 @@ type Filesystem struct {
 	WriteCache string `json:"writeCache,omitempty"` // "write back" or "write through"
 	FreeBytes  int64  `json:"freeBytes"`
 	TotalBytes int64  `json:"totalBytes"`
+	// Underneath is what an overlay's files or a loop device's blocks are in.
+	Underneath []Layer `json:"underneath,omitempty"`
 
 	id string // equal for folders on the same filesystem
+}
+
+// Layer is a filesystem or a device below the one that is measured.
+type Layer struct {
+	Path string `json:"path"`
+	Type string `json:"type"` // "" where it cannot be seen from here
+}
+
+func (l Layer) String() string {
+	if l.Type == "" {
+		return l.Path + ", which cannot be seen from here"
+	}
+	return fmt.Sprintf("%s (%s)", l.Path, l.Type)
 }
 
 // Warning is a doubt about a measurement. It never changes the verdict.
@@ -52,12 +67,44 @@ func (fs Filesystem) Kind() string {
 
 // refuse returns an error where a measurement would mean nothing.
 func refuse(fs Filesystem, opts Options) error {
-	switch fs.Type {
-	case "tmpfs", "ramfs", "devtmpfs":
-		err := fmt.Errorf("%w %s: it is on %s, which is memory and keeps nothing", ErrCannotMeasure, opts.Dir, fs.Type)
-		return hint.With(err, "name a folder on the disk that etcd will use")
+	where := ""
+	if isMemory(fs.Type) {
+		where = fs.Type
 	}
-	return nil
+	for _, l := range fs.Underneath {
+		if where == "" && isMemory(l.Type) {
+			where = fmt.Sprintf("%s over %s", fs.Type, l)
+		}
+	}
+	if where == "" {
+		return nil
+	}
+	err := fmt.Errorf("%w %s: it is on %s, which is memory and keeps nothing", ErrCannotMeasure, opts.Dir, where)
+	return hint.With(err, "name a folder on the disk that etcd will use")
+}
+
+// isMemory reports whether a filesystem or a device keeps its data in memory.
+func isMemory(kind string) bool {
+	return slices.Contains([]string{"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "zram", "ram"}, kind)
+}
+
+// isNetwork reports whether the data of a filesystem or a device is reached
+// through a network, or through a host that may keep it anywhere.
+func isNetwork(kind string) bool {
+	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "fuse."), "fuseblk.")
+	if strings.HasPrefix(kind, "nfs") {
+		return true
+	}
+	return slices.Contains(networkKinds(), kind)
+}
+
+func networkKinds() []string {
+	return []string{
+		"9p", "acfs", "afs", "afpfs", "beegfs", "ceph", "ceph-fuse", "cifs", "coda", "davfs", "davfs2", "gcsfuse", "gfs2", "glusterfs",
+		"goofys", "gpfs", "juicefs", "lustre", "moosefs", "mfs", "ncpfs", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "quobyte",
+		"rclone", "s3fs", "seaweedfs", "smb3", "smbfs", "sshfs", "vboxsf", "virtiofs", "vmhgfs", "vmhgfs-fuse", "wekafs", "xtreemfs",
+		"nbd", "rbd", "drbd", // devices
+	}
 }
 
 // unlinks reports whether a nameless file is synced like any other. ZFS logs
@@ -73,10 +120,20 @@ func (r *Report) warn() {
 	switch kind := fs.Type; {
 	case kind == "overlay":
 		add("overlay", "an overlay is a container's own layer: etcd's data belongs on a volume")
-	case strings.HasPrefix(kind, "nfs"), kind == "cifs", kind == "smb3", kind == "9p":
+	case isNetwork(kind):
 		add("network", "%s is a network filesystem: its latency is the network's, and etcd advises against it", kind)
 	case strings.HasPrefix(kind, "fuse"):
 		add("fuse", "%s runs in user space: whether a sync reaches a disk depends on that program", kind)
+	}
+	for _, l := range fs.Underneath {
+		switch {
+		case isNetwork(l.Type):
+			add("network", "underneath is %s, reached through a network: its latency is the network's, and etcd advises against it", l)
+		case l.Type == "":
+			add("underneath", "underneath is %s: it may be memory, or reached through a network", l)
+		case strings.HasPrefix(fs.Device, "/dev/loop"):
+			add("underneath", "underneath is a file, %s: its filesystem has a share in every sync", l)
+		}
 	}
 	if fs.TotalBytes > 0 && fs.FreeBytes < minFree {
 		add("space", "only %s are free: etcd's database and log need room to grow", bytesOf(fs.FreeBytes))

@@ -45,6 +45,7 @@ func StatFilesystem(dir string) (Filesystem, error) {
 	}
 	fs.Type, fs.MountPoint, fs.MountOptions, fs.Device, fs.id = m.kind, m.point, m.options, m.source, m.device
 	fs.readQueue(m)
+	fs.lookUnderneath(m)
 	return fs, nil
 }
 
@@ -118,14 +119,7 @@ func unescape(s string) string {
 
 // readQueue reads what the kernel knows of the block device behind a mount.
 func (fs *Filesystem) readQueue(m mount) {
-	device := m.device
-	if strings.HasPrefix(m.source, "/dev/") { // btrfs has a device number of its own
-		var st unix.Stat_t
-		if unix.Stat(m.source, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
-			device = fmt.Sprintf("%d:%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))) // uint32 on mips
-		}
-	}
-	dir, err := filepath.EvalSymlinks("/sys/dev/block/" + device)
+	dir, err := filepath.EvalSymlinks("/sys/dev/block/" + blockDevice(m))
 	if err != nil {
 		return
 	}
@@ -144,6 +138,17 @@ func (fs *Filesystem) readQueue(m mount) {
 	fs.WriteCache = read("queue/write_cache")
 	fs.Model = read("device/model")
 	fs.Virtual = isVirtual(dir, fs.Model)
+}
+
+// blockDevice returns the number of the device behind a mount, major:minor.
+func blockDevice(m mount) string {
+	if strings.HasPrefix(m.source, "/dev/") { // btrfs has a device number of its own
+		var st unix.Stat_t
+		if unix.Stat(m.source, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
+			return fmt.Sprintf("%d:%d", unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))) // uint32 on mips
+		}
+	}
+	return m.device
 }
 
 // isVirtual tells a hypervisor's disk by its bus or its name.
@@ -189,6 +194,22 @@ func magicName(magic int64) string {
 		return "fuse"
 	case unix.F2FS_SUPER_MAGIC:
 		return "f2fs"
+	case unix.V9FS_MAGIC:
+		return "9p"
+	case unix.AFS_SUPER_MAGIC:
+		return "afs"
+	case unix.CODA_SUPER_MAGIC:
+		return "coda"
+	case unix.OCFS2_SUPER_MAGIC:
+		return "ocfs2"
+	case 0x00c36400:
+		return "ceph"
+	case 0x0bd00bd0:
+		return "lustre"
+	case 0x47504653:
+		return "gpfs"
+	case 0x01161970:
+		return "gfs2"
 	case 0x2fc12fc1:
 		return "zfs"
 	}

@@ -39,6 +39,8 @@ type Report struct {
 	Warnings []Warning `json:"warnings"`
 	// Neighbours are the running etcds on the same filesystem.
 	Neighbours []Neighbour `json:"etcd,omitempty"`
+	// UnseenProcesses is how many processes could not be looked into.
+	UnseenProcesses int `json:"unseenProcesses,omitempty"`
 
 	// Compared sets an older report beside this one.
 	Compared *Comparison `json:"compared,omitempty"`

@@ -3,6 +3,7 @@ package disk
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,11 @@ func ParseRequirements(s string) (Requirements, error) {
 		all = append(all, Requirement{metric, value})
 	}
 	return all, nil
+}
+
+// needBandwidth reports whether a limit is one of bulk data.
+func (r Requirements) needBandwidth() bool {
+	return slices.ContainsFunc(r, func(want Requirement) bool { return want.Metric.isRate() })
 }
 
 const metricNames = "p50, p90, p95, p99, p99.9, max, mean, iops, write, read"
@@ -136,6 +142,14 @@ func (r Requirement) metBy(got float64) bool {
 		return got < r.Limit
 	}
 	return got >= r.Limit
+}
+
+// isWorse reports whether one value is farther from meeting the limit.
+func (r Requirement) isWorse(got, other float64) bool {
+	if r.Metric.isLatency() {
+		return got > other
+	}
+	return got < other
 }
 
 func (r Requirement) wording() string {

@@ -46,6 +46,9 @@ type Judgement struct {
 	Class   Class   `json:"class"`
 	// Checks are the limits that decided the verdict.
 	Checks []Outcome `json:"checks"`
+	// Borderline are limits that the quoted round met and another round did
+	// not, with the worst of the rounds. They do not change the verdict.
+	Borderline []Outcome `json:"borderline,omitempty"`
 	// Next is the class above, and Blockers what this disk lacks for it.
 	Next     Class     `json:"nextClass,omitempty"`
 	Blockers []Outcome `json:"blockers,omitempty"`
@@ -111,7 +114,7 @@ func (r *Report) judge(required Requirements) error {
 			return fmt.Errorf("%w: %s is required, and pattern %s does not measure it", ErrCannotMeasure, r.missing(required), r.Pattern)
 		}
 	}
-	r.Verdict = OK
+	r.Verdict, r.Borderline = OK, r.borderline()
 	if bad := failed(r.Checks); len(bad) > 0 {
 		r.Verdict = Slow
 		texts := make([]string, len(bad))
@@ -150,6 +153,25 @@ func (r *Report) hold(limits Requirements, source Source) []Outcome {
 		}
 	}
 	return outcomes
+}
+
+// borderline returns the limits that another round than the quoted one missed.
+func (r *Report) borderline() []Outcome {
+	var all []Outcome
+	for _, c := range r.Checks {
+		worst := c
+		for _, round := range r.Rounds {
+			one := Report{Fsync: round.Fsync, IOPS: round.IOPS, Bandwidth: round.Bandwidth}
+			got, ok := one.value(c.Metric)
+			if ok && !c.metBy(got) && (worst.OK || c.isWorse(got, worst.Got)) {
+				worst.Got, worst.OK = got, false
+			}
+		}
+		if c.OK && !worst.OK {
+			all = append(all, worst)
+		}
+	}
+	return all
 }
 
 func (r *Report) missing(limits Requirements) Metric {
