@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +27,7 @@ const (
 	victimUID   = 12346 // runs the commands, where that is not root
 	hostileTime = 2 * time.Minute
 	stash       = "stash" // where the attacker moves what was there
+	trapName    = "trap"  // in the names that the attacker leaves alone
 )
 
 // hostileFolder is a folder of the attacker's in which a command makes, sweeps
@@ -74,7 +76,7 @@ func TestHostileFolders(t *testing.T) {
 	for name, uid := range map[string]uint32{"as root": 0, "as another user": victimUID} {
 		t.Run(name, func(t *testing.T) {
 			h := newHostile(t, uid, hostileFolders(cluster.Endpoints()[0]))
-			before := describeTree(t, h.outside)
+			before, traps := describeTree(t, h.outside), h.setTraps(t)
 			stop := h.attack(t)
 			for range hostileRounds {
 				for _, f := range h.folders {
@@ -83,6 +85,11 @@ func TestHostileFolders(t *testing.T) {
 			}
 			if swaps := stop(); swaps < len(h.folders) {
 				t.Errorf("%d attacks, want some on every folder", swaps)
+			}
+			for trap, want := range traps {
+				if got := describeTree(t, trap); got != want {
+					t.Errorf("%s was\n%s\nand is\n%s", trap, want, got)
+				}
 			}
 			if after := describeTree(t, h.outside); after != before {
 				t.Errorf("outside of the folders there was\n%s\nand is\n%s", before, after)
@@ -154,6 +161,37 @@ func newHostile(t *testing.T, uid uint32, folders []hostileFolder) *hostile {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// setTraps puts into each folder what looks like a dead folder of the victim's
+// and fails one check alone: of its owner, of the owner of its marker, of the
+// names of its marker. The attacker leaves them alone, so that only a command
+// can touch them. It returns them with what they hold.
+func (h *hostile) setTraps(t *testing.T) map[string]string {
+	t.Helper()
+	traps := map[string]string{}
+	for _, f := range h.folders {
+		if f.prefix == "" {
+			continue
+		}
+		for i, trap := range []struct{ dirOwner, markerOwner, names int }{
+			{attackerUID, int(h.uid), 1},
+			{int(h.uid), attackerUID, 1},
+			{int(h.uid), int(h.uid), 2},
+		} {
+			dir := filepath.Join(h.base, f.name, fmt.Sprintf("%s%s%d", f.prefix, trapName, i))
+			marker := filepath.Join(dir, f.markers[0])
+			err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(marker, nil, 0o600), os.Chown(marker, trap.markerOwner, trap.markerOwner))
+			if trap.names > 1 {
+				err = errors.Join(err, os.Link(marker, filepath.Join(dir, "second")))
+			}
+			if err = errors.Join(err, os.Chown(dir, trap.dirOwner, trap.dirOwner)); err != nil {
+				t.Fatal(err)
+			}
+			traps[dir] = describeTree(t, dir)
+		}
+	}
+	return traps
 }
 
 // run runs a command. It may fail, but it must end.
@@ -230,9 +268,14 @@ func (h *hostile) attack(t *testing.T) (stop func() int) {
 func (h *hostile) swap(random *rand.Rand, dir string, f hostileFolder) error {
 	decoy := filepath.Join(dir, f.prefix+fmt.Sprintf("%016x", random.Uint64N(8)))
 	marker := f.markers[random.IntN(len(f.markers))]
-	switch random.IntN(8) {
+	switch random.IntN(10) {
 	case 0: // a link in the place of a folder
 		return os.Symlink(h.outside, decoy)
+	case 8: // one that stays in the folder: to what is the victim's there
+		return os.Symlink(f.prefix+trapName+"2", decoy)
+	case 9: // a marker that is a link beside it, and a hard link to it
+		return errors.Join(os.Mkdir(decoy, 0o777), os.WriteFile(filepath.Join(decoy, "z"), nil, 0o666), os.Symlink("z", filepath.Join(decoy, marker)),
+			os.Link(filepath.Join(decoy, "z"), filepath.Join(decoy, "second")))
 	case 1: // a folder with a pipe as its marker
 		return errors.Join(os.Mkdir(decoy, 0o777), unix.Mkfifo(filepath.Join(decoy, marker), 0o666))
 	case 2: // a folder with a link as its marker, and one beside it
@@ -246,16 +289,22 @@ func (h *hostile) swap(random *rand.Rand, dir string, f hostileFolder) error {
 		return unix.Mkfifo(decoy, 0o666)
 	}
 	// Room for new decoys. What is the victim's own stays.
-	entries, err := os.ReadDir(dir)
+	entries, err := readSwappable(dir)
 	if err == nil && len(entries) > 0 {
 		err = os.RemoveAll(filepath.Join(dir, entries[random.IntN(len(entries))].Name()))
 	}
 	return err
 }
 
+// readSwappable lists a folder without its traps.
+func readSwappable(dir string) ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	return slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.Contains(e.Name(), trapName) }), err
+}
+
 // steal puts a link or a pipe in the place of something that is there.
 func (h *hostile) steal(random *rand.Rand, dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := readSwappable(dir)
 	if err != nil || len(entries) == 0 {
 		return errors.Join(err, fs.ErrNotExist)
 	}
@@ -266,6 +315,9 @@ func (h *hostile) steal(random *rand.Rand, dir string) error {
 	}
 	if random.IntN(4) == 0 {
 		return unix.Mkfifo(path, 0o666)
+	}
+	if random.IntN(2) == 0 {
+		return os.Symlink("../outside", path)
 	}
 	return os.Symlink(h.outside, path)
 }

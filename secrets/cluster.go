@@ -109,16 +109,54 @@ func (s *clusterScan) prefixes(ctx context.Context) ([]string, error) {
 		return found, nil
 	}
 	for _, prefix := range s.opts.Prefixes {
-		resp, err := kv.Get(ctx, prefix+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		holds, err := holdsObjects(ctx, kv, prefix)
 		switch {
-		case errors.Is(err, rpctypes.ErrPermissionDenied): // perhaps not to what is looked at
 		case err != nil:
 			return nil, fmt.Errorf("scan cluster: %w", err)
-		case len(resp.Kvs) == 0:
+		case !holds:
 			return nil, fmt.Errorf("scan cluster: %w under %s", ErrNotKubernetes, prefix)
 		}
 	}
 	return s.opts.Prefixes, nil
+}
+
+// holdsObjects reports whether an object of a built-in resource is under prefix,
+// which is what a file is asked, too: a key alone may be that of an object whose
+// resource the prefix names. What may not be read may hold some.
+func holdsObjects(ctx context.Context, kv kube.Getter, prefix string) (bool, error) {
+	const few = 8 // keys, one of which is an API server's where the others are not
+	denied := false
+	for _, dir := range objectDirs(prefix) {
+		resp, err := kv.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithLimit(few), clientv3.WithKeysOnly())
+		if errors.Is(err, rpctypes.ErrPermissionDenied) {
+			denied = true
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, kv := range resp.Kvs {
+			if _, enough := kube.Telltales(prefix); enough == 1 || kube.IsBuiltInObject(prefix, kv.Key) {
+				return true, nil
+			}
+		}
+	}
+	return denied, nil
+}
+
+// objectDirs returns where objects are under prefix, Secrets first.
+func objectDirs(prefix string) []string {
+	dirs := kube.StoragePrefixes(prefix, secretsResource())
+	kinds, _ := kube.Telltales(prefix)
+	for _, kind := range kinds {
+		dirs = append(dirs, prefix+"/"+kind+"/")
+	}
+	for _, r := range kube.BuiltIns() {
+		if dir := prefix + "/" + r.Path + "/"; !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // getter bounds each request.

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // The parts of SARIF 2.1.0 that a log of findings needs.
@@ -109,12 +112,25 @@ func (r *Report) sarifResult(f Finding, failOn FailOn) sarifResult {
 		text += fmt.Sprintf(", revision %d", f.Revision)
 	}
 	at := sarifLocation{LogicalLocations: []sarifLogical{{FullyQualifiedName: f.EtcdKey, Kind: "object"}}}
-	at.PhysicalLocation.ArtifactLocation.URI = r.Source
+	at.PhysicalLocation.ArtifactLocation.URI = sourceURI(r.Source)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", f.EtcdKey, f.Place, f.State))
 	return sarifResult{
 		RuleID: string(f.State), Level: level, Message: sarifText{text + ")"}, Locations: []sarifLocation{at},
 		PartialFingerprints: map[string]string{"object/v1": hex.EncodeToString(sum[:16])},
 	}
+}
+
+// sourceURI returns what was scanned as a URI reference: a path with what a URI
+// reserves encoded, or the first of several endpoints.
+func sourceURI(source string) string {
+	if strings.Contains(source, "://") {
+		first, _, _ := strings.Cut(source, ",")
+		if u, err := url.Parse(first); err == nil {
+			u.User = nil
+			return u.String()
+		}
+	}
+	return (&url.URL{Path: filepath.ToSlash(source)}).String()
 }
 
 func objectName(f Finding) string {
