@@ -87,7 +87,7 @@ func consistencyWords(w io.Writer, c health.Consistency) {
 	for _, g := range c.Gaps {
 		fmt.Fprintf(w, "not compared: %s\n", strings.TrimPrefix(g.Member+": "+g.Reason, ": "))
 	}
-	if c.Result != health.HashesDiffer || c.Ahead != "" {
+	if c.Result != health.HashesDiffer {
 		return
 	}
 	if len(c.Differences) == 0 {

@@ -173,6 +173,9 @@ func (f *saveFlags) source(ctx context.Context, a *app.App) (snapshot.Source, er
 	if err != nil {
 		return snapshot.Source{}, err
 	}
+	if err := a.OneCluster(ctx, conn); err != nil {
+		return snapshot.Source{}, err
+	}
 	doors, endpoints, err := a.Doors(ctx, f.metrics)
 	if err != nil {
 		return snapshot.Source{}, err

@@ -139,7 +139,7 @@ func CheckConsistency(ctx context.Context, doors Doors, endpoints []string, opts
 		opts.MaxDifferences = defaultMaxDifferences
 	}
 	c, err := Compare(ctx, doors, endpoints, opts.Options)
-	if !errors.Is(err, ErrDiffers) || c.Ahead != "" { // what is ahead cannot be read at one revision
+	if !errors.Is(err, ErrDiffers) {
 		return c, err
 	}
 	if narrowErr := c.narrow(ctx, doors, opts); narrowErr != nil {
@@ -148,12 +148,18 @@ func CheckConsistency(ctx context.Context, doors Doors, endpoints []string, opts
 	return c, err
 }
 
-// narrow walks all members' live keys side by side at the revision hashed.
-// Reads are serializable: it is each member's own data that is wanted.
+// narrow walks all members' live keys side by side at the revision hashed, or
+// each at its own newest revision where these differ though the members have
+// applied the same entries. Reads are serializable: it is each member's own data
+// that is wanted.
 func (c *Consistency) narrow(ctx context.Context, doors Doors, opts ConsistencyOptions) error {
 	var walkers []*walker
 	for _, m := range c.Members {
-		if m.Error != "" {
+		at := c.Revision
+		if c.Ahead != "" {
+			at = m.NewestRevision
+		}
+		if m.Error != "" || at == 0 {
 			continue
 		}
 		client, err := dialIdentified(ctx, doors, c.member(m.Member), c.cluster)
@@ -161,9 +167,11 @@ func (c *Consistency) narrow(ctx context.Context, doors Doors, opts ConsistencyO
 			return fmt.Errorf("%s: %w", m.Member, err)
 		}
 		defer func() { _ = client.Close() }()
-		walkers = append(walkers, &walker{name: m.Member, client: client, revision: c.Revision, next: "\x00", limit: 100})
+		walkers = append(walkers, &walker{name: m.Member, client: client, revision: at, next: "\x00", limit: 100})
 	}
-	c.ComparedAt = c.Revision
+	if c.Ahead == "" {
+		c.ComparedAt = c.Revision
+	}
 	suspects := map[string]int64{}
 	for {
 		key, found, err := lowest(ctx, walkers)

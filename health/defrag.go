@@ -38,6 +38,8 @@ type Tools struct {
 	Lock func(ctx context.Context, ttl time.Duration) (Lock, error)
 	// LocalLock keeps a second maintenance from this host away.
 	LocalLock func() (Lock, error)
+	// LocalLockFree returns ErrLocked if LocalLock would. It changes nothing.
+	LocalLockFree func() error
 	// Planned, if set, is told the plan before anything is done.
 	Planned func(plan []Action)
 	// Starting and Done, if set, are told of each step as it happens.

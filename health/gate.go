@@ -153,6 +153,10 @@ func (r *run) takeLock(ctx context.Context, facts Facts) error {
 	kind := "etcd"
 	if errors.Is(err, ErrNoLease) && r.tools.LocalLock != nil {
 		kind = "local"
+		// A lock that was taken before the alarm is still held.
+		if err := r.etcdLockFree(ctx, facts); err != nil {
+			return err
+		}
 		lock, err = r.tools.LocalLock()
 	}
 	if err != nil {
@@ -278,8 +282,22 @@ func (r *run) ready(ctx context.Context, facts Facts) (Facts, error) {
 	return r.gate(ctx, facts, true)
 }
 
-// lockFree refuses where another maintenance holds the lock in etcd.
+// lockFree refuses where another maintenance holds a lock that the run would
+// take: the one in etcd, and the local one where an alarm keeps etcd from
+// granting a lease.
 func (r *run) lockFree(ctx context.Context, facts Facts) error {
+	if err := r.etcdLockFree(ctx, facts); err != nil {
+		return err
+	}
+	noLease := len(alarmed(facts, alarmNoSpace))+len(alarmed(facts, alarmCorrupt)) > 0
+	if noLease && r.tools.LocalLockFree != nil {
+		return r.tools.LocalLockFree()
+	}
+	return nil
+}
+
+// etcdLockFree refuses where another maintenance holds the lock in etcd.
+func (r *run) etcdLockFree(ctx context.Context, facts Facts) error {
 	return r.through(ctx, facts, func(ctx context.Context, client Operator) error {
 		resp, err := client.Get(ctx, LockKey+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		switch {

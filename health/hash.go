@@ -26,7 +26,10 @@ type MemberHash struct {
 	Hash            uint32 `json:"hash"`
 	Revision        int64  `json:"revision"`
 	CompactRevision int64  `json:"compactRevision"`
-	Error           string `json:"error,omitempty"`
+	// NewestRevision is set where members that have applied the same entries are
+	// at different revisions: it is that of this member, if it is one of them.
+	NewestRevision int64  `json:"newestRevision,omitempty"`
+	Error          string `json:"error,omitempty"`
 }
 
 // HashResult is what a comparison of hashes shows.
@@ -103,8 +106,11 @@ func CompareHashes(ctx context.Context, members []HashSource) Hashes {
 			return last
 		}
 		seen = newestOf(before)
-		if ahead := steadilyAhead(ctx, members); ahead != "" {
+		if ahead, newest := steadilyAhead(ctx, members); ahead != "" {
 			last.Result, last.Ahead = HashesDiffer, ahead
+			for i := range last.Members {
+				last.Members[i].NewestRevision = newest[i]
+			}
 			return last
 		}
 		last.Result, last.Ahead = HashesUnknown, "the members' newest revisions differ, and no two readings were steady"
@@ -136,25 +142,33 @@ func newestOf(states []state) (revision int64) {
 }
 
 // steadilyAhead compares revisions of members that have applied the same
-// entries: these decide the revision. Only what two readings show counts.
-func steadilyAhead(ctx context.Context, members []HashSource) string {
+// entries: these decide the revision. Only what two readings show counts. It
+// also returns the revision of each member that has applied those entries.
+func steadilyAhead(ctx context.Context, members []HashSource) (ahead string, newest []int64) {
 	first := readStates(ctx, members)
 	select {
 	case <-ctx.Done():
-		return ""
+		return "", nil
 	case <-time.After(steadyPause):
 	}
 	second := readStates(ctx, members)
+	steady := func(i int) bool { return first[i].err == nil && first[i] == second[i] }
 	for i := range members {
 		for k := range i {
-			steady := first[i] == second[i] && first[k] == second[k] && first[i].err == nil && first[k].err == nil
-			if steady && first[i].Applied == first[k].Applied && first[i].Revision != first[k].Revision {
-				return fmt.Sprintf("%s is at revision %d and %s at %d, though both have applied entry %d",
-					members[k].Member, first[k].Revision, members[i].Member, first[i].Revision, first[i].Applied)
+			if !steady(i) || !steady(k) || first[i].Applied != first[k].Applied || first[i].Revision == first[k].Revision {
+				continue
 			}
+			newest = make([]int64, len(members))
+			for j := range members {
+				if steady(j) && first[j].Applied == first[i].Applied {
+					newest[j] = first[j].Revision
+				}
+			}
+			return fmt.Sprintf("%s is at revision %d and %s at %d, though both have applied entry %d",
+				members[k].Member, first[k].Revision, members[i].Member, first[i].Revision, first[i].Applied), newest
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // hashOnce compares at the newest revision that every member has.

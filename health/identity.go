@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -187,6 +188,16 @@ func (a *Answers) Note(url string, h *pb.ResponseHeader) error {
 	}
 	a.members[h.GetMemberId()] = url
 	return nil
+}
+
+// CheckOneCluster returns ErrTwoClusters if the endpoints, given with the id of
+// the cluster that answers at each, belong to more than one.
+func CheckOneCluster(clusterAt map[string]uint64) error {
+	a := NewAnswers()
+	for _, ep := range slices.Sorted(maps.Keys(clusterAt)) {
+		a.clusters[clusterAt[ep]] = append(a.clusters[clusterAt[ep]], ep)
+	}
+	return a.OneCluster()
 }
 
 // OneCluster is ErrTwoClusters where answers came from more than one cluster.

@@ -135,7 +135,14 @@ func TestAMemberThatIsOneRevisionAhead(t *testing.T) {
 		if got.Result == health.HashesEqual {
 			t.Fatalf("%+v is called equal", got.Hashes)
 		}
-		return errors.Is(err, health.ErrDiffers) && strings.Contains(got.Ahead, "m2"), got.Hashes
+		if !errors.Is(err, health.ErrDiffers) || !strings.Contains(got.Ahead, "m2") {
+			return false, got.Hashes
+		}
+		// The key that only m2 has is listed, and it alone.
+		if len(got.Differences) != 1 || got.Differences[0].Key != "forged" || len(got.Suspects) != 1 || !strings.HasPrefix(got.Suspects[0].Member, "m2") {
+			t.Fatalf("differences %+v, suspects %+v; want forged, of m2", got.Differences, got.Suspects)
+		}
+		return true, nil
 	})
 }
 

@@ -7,6 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/output"
 )
@@ -253,26 +258,69 @@ func (r *recovery) describe(facts Facts, armed []uint64) ([]Action, error) {
 	return append(plan, Action{Action: actionProve, Detail: "write a key under " + ProbePrefix + " and remove it again"}), err
 }
 
-// through runs short requests through a voter. They outlive a signal, so that
-// nothing is left half done.
+// through runs short requests through a voter, which do no harm when they are
+// repeated: a voter that has stopped answering since it was looked at leaves
+// them to the next one, each with a deadline of its own. They outlive a signal,
+// so that nothing is left half done.
 func (r *run) through(ctx context.Context, facts Facts, fn func(context.Context, Operator) error) error {
-	client, err := r.anyOf(ctx, facts)
-	if err != nil {
+	if _, err := voter(facts); err != nil {
 		return err
+	}
+	var failures []error
+	for _, m := range facts.Members {
+		if !m.speaks() {
+			continue
+		}
+		silent, err := r.throughOne(ctx, facts, m, fn)
+		if err == nil || !silent {
+			return err
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", m.Label(), err))
+	}
+	return errors.Join(failures...)
+}
+
+// throughOne runs the requests through one voter, and reports whether that did
+// not answer.
+func (r *run) throughOne(ctx context.Context, facts Facts, m Member, fn func(context.Context, Operator) error) (silent bool, err error) {
+	client, err := operate(ctx, r.tools, m, facts.Cluster.ID)
+	if err != nil {
+		return true, err
 	}
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*defaultTimeout)
 	defer cancel()
-	return fn(ctx, client)
+	err = fn(ctx, client)
+	return ctx.Err() != nil || unavailable(err), err
 }
 
-// anyOf opens a client at a voter.
+// unavailable reports whether err says that the member is not there, or that it
+// has no leader to ask.
+func unavailable(err error) bool {
+	if told, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		return told.Code() == codes.Unavailable
+	}
+	_, unconnected := errors.AsType[*etcd.NoConnectionError](err)
+	return unconnected || status.Code(err) == codes.Unavailable
+}
+
+// anyOf opens a client at a voter: the first that answers now.
 func (r *run) anyOf(ctx context.Context, facts Facts) (Operator, error) {
-	m, err := voter(facts)
-	if err != nil {
+	if _, err := voter(facts); err != nil {
 		return nil, err
 	}
-	return operate(ctx, r.tools, m, facts.Cluster.ID)
+	var failures []error
+	for _, m := range facts.Members {
+		if !m.speaks() {
+			continue
+		}
+		client, err := operate(ctx, r.tools, m, facts.Cluster.ID)
+		if err == nil {
+			return client, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", m.Label(), err))
+	}
+	return nil, errors.Join(failures...)
 }
 
 // voter returns a member that can be asked for anything: one that is alive.

@@ -64,7 +64,7 @@ func (f Facts) Speaker(leaving uint64) (Member, bool) {
 	var last *Member
 	for i, m := range f.Members {
 		switch {
-		case !m.Listed || m.Learner || !m.Life().Alive:
+		case !m.speaks():
 		case m.ID != leaving:
 			return m, true
 		default:
@@ -76,6 +76,9 @@ func (f Facts) Speaker(leaving uint64) (Member, bool) {
 	}
 	return *last, true
 }
+
+// speaks reports whether the member can be asked for a change.
+func (m Member) speaks() bool { return m.Listed && !m.Learner && m.Life().Alive }
 
 // CleanURLs are URLs without closing slashes, which etcd refuses in peer URLs.
 func CleanURLs(urls []string) []string {

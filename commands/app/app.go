@@ -32,6 +32,7 @@ type App struct {
 	ran  bool         // a command's own code was reached
 
 	checked bool // the endpoints and the certificate files of conn can be used
+	lists   lists
 }
 
 // New returns the App of a program.
@@ -169,13 +170,18 @@ func (a *App) ClientAt(ctx context.Context, endpoints ...string) (*clientv3.Clie
 	return a.Dial(ctx, c.At(endpoints...))
 }
 
-// Dial opens a client and makes sure that it is at the cluster which
-// --expect-cluster-id names.
+// Dial opens a client and makes sure that its endpoints belong to one cluster,
+// the one that --expect-cluster-id names.
 func (a *App) Dial(ctx context.Context, c etcd.Config) (*clientv3.Client, error) {
-	client, err := etcd.Dial(ctx, c)
+	list, err := a.oneCluster(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	client, err := etcd.Dial(ctx, list.answering(c))
+	if err != nil {
+		return nil, err
+	}
+	list.admitLater(c, client)
 	if err := a.checkClusterID(ctx, client); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

@@ -69,8 +69,8 @@ func (a *App) Tools(ctx context.Context, metricsURLs []string) (health.Tools, []
 			}
 			return clientLock{lock, client}, nil
 		},
-		LocalLock: a.localLock,
-		Starting:  func(action, member string) { a.Note("%s", strings.TrimSpace(action+" "+member)) },
+		LocalLock: a.localLock, LocalLockFree: a.localLockFree,
+		Starting: func(action, member string) { a.Note("%s", strings.TrimSpace(action+" "+member)) },
 	}, endpoints, nil
 }
 

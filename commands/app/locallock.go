@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -19,24 +20,48 @@ type fileLock struct {
 	dir  *dirfd.Dir
 }
 
+const localLockFile = "maintenance.lock"
+
+// localLockFree returns an error if another process on this host holds the
+// local lock. It creates nothing.
+func (a *App) localLockFree() error {
+	dir := a.StateDir()
+	if _, err := os.Lstat(filepath.Join(dir, localLockFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := openLocalLock(dir)
+	if err != nil {
+		return err
+	}
+	return lock.Release(context.Background())
+}
+
 func (a *App) localLock() (health.Lock, error) {
 	dir := a.StateDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("take local lock: %w", err)
 	}
+	lock, err := openLocalLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	a.Warn("etcd grants no lease, so only this host is kept from a second maintenance")
+	return lock, nil
+}
+
+func openLocalLock(dir string) (health.Lock, error) {
 	at, err := dirfd.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("take local lock: %w", err)
 	}
-	const name = "maintenance.lock"
-	file, err := scratch.OpenOrCreate(at, name)
+	path := filepath.Join(dir, localLockFile)
+	file, err := scratch.OpenOrCreate(at, localLockFile)
 	switch {
 	case errors.Is(err, scratch.ErrLocked):
-		return nil, errors.Join(fmt.Errorf("%w: on this host, see %s", health.ErrLocked, filepath.Join(dir, name)), at.Close())
+		return nil, errors.Join(fmt.Errorf("%w: on this host, see %s", health.ErrLocked, path), at.Close())
 	case err != nil:
-		return nil, errors.Join(fmt.Errorf("take local lock %s: %w", filepath.Join(dir, name), err), at.Close())
+		return nil, errors.Join(fmt.Errorf("take local lock %s: %w", path, err), at.Close())
 	}
-	a.Warn("etcd grants no lease, so only this host is kept from a second maintenance")
 	return fileLock{file: file, dir: at}, nil
 }
 

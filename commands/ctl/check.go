@@ -125,6 +125,15 @@ func (t *tree) checkEmpty(ctx context.Context, client *clientv3.Client, prefix, 
 	return err
 }
 
+// writeTimeout bounds each write of a check: a member that is stopped would keep
+// it for good. Upstream's writes have no bound.
+func (t *tree) writeTimeout() time.Duration {
+	if t.upstream() {
+		return 0
+	}
+	return t.Global.CommandTimeout
+}
+
 // cleaning is what the cleanup of a check left.
 type cleaning struct {
 	SizeBefore int64  `json:"dbSizeBytesBefore"`

@@ -113,7 +113,7 @@ func (t *tree) scaleUp(ctx context.Context, clients []*clientv3.Client, keys int
 		defer bar.Finish()
 		wrote = func() { bar.Increment() }
 	}
-	stats := load.Run(ctx, clients, load.Options{Prefix: opts.prefix, KeySize: scaleKeySize, ValueSize: scaleValueSize, Total: keys}, wrote)
+	stats := load.Run(ctx, clients, load.Options{Prefix: opts.prefix, KeySize: scaleKeySize, ValueSize: scaleValueSize, Total: keys, Timeout: t.writeTimeout()}, wrote)
 	return scaleResult{Keys: keys, Errors: stats.ErrorDist}
 }
 

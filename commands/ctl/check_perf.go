@@ -88,7 +88,9 @@ func runCheckPerf(ctx context.Context, t *tree, args []string, opts checkOptions
 	}
 	client := check.clients[0]
 	bar := t.secondsBar(ctx, opts.duration)
-	stats := load.Run(ctx, check.clients, load.Options{Prefix: opts.prefix, KeySize: perfKeySize, ValueSize: perfValueSize, Rate: check.amount, Duration: opts.duration}, func() {})
+	stats := load.Run(ctx, check.clients, load.Options{
+		Prefix: opts.prefix, KeySize: perfKeySize, ValueSize: perfValueSize, Rate: check.amount, Duration: opts.duration, Timeout: t.writeTimeout(),
+	}, func() {})
 	bar()
 	if t.upstream() {
 		return t.upstreamPerf(ctx, client, opts, stats, check.amount)

@@ -70,6 +70,9 @@ func runDefrag(ctx context.Context, t *tree, args []string, opts defragOptions) 
 	if err != nil {
 		return err
 	}
+	if err := t.OneCluster(ctx, c); err != nil {
+		return err
+	}
 	var all []defragged
 	errs := make([]error, len(targets))
 	for i, ep := range targets {

@@ -36,6 +36,10 @@ func (t *tree) targets(ctx context.Context, c etcd.Config, cluster bool) ([]stri
 		return t.upstreamTargets(ctx, cluster)
 	}
 	if !cluster {
+		// Each is visited alone, and two clusters beside each other can be looked at.
+		if err := t.OneCluster(ctx, c); err != nil && t.cmd.Name() != "defrag" {
+			t.Warn("%s", err)
+		}
 		return unique(c.Endpoints), nil
 	}
 	members, err := t.ListMembers(ctx, c)

@@ -96,7 +96,7 @@ func (c Config) Client() (clientv3.Config, error) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(c.dialTarget))
 	}
 	if c.FailFast {
-		f := new(failFast)
+		f := &failFast{patience: giveUpAfter}
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(f.unary), grpc.WithChainStreamInterceptor(f.stream))
 	}
 	return *cfg, nil

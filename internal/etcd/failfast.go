@@ -26,7 +26,10 @@ func (e *NoConnectionError) Error() string { return "no connection: " + connecti
 // failFast ends the first requests of a client that cannot connect, which would
 // otherwise wait for their deadline. A client that was connected once is left
 // alone: a cluster that restarts under a long command comes back.
-type failFast struct{ connected atomic.Bool }
+type failFast struct {
+	patience  time.Duration // with a connection that fails
+	connected atomic.Bool
+}
 
 func (f *failFast) unary(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -59,7 +62,7 @@ func (f *failFast) stream(
 	return s, nil
 }
 
-// watch gives up on a connection that fails for giveUpAfter without a break.
+// watch gives up on a connection that fails for too long without a break.
 // It ends with ctx, or when a connection stands.
 func (f *failFast) watch(ctx context.Context, cc *grpc.ClientConn, giveUp context.CancelCauseFunc) {
 	var failing <-chan time.Time
@@ -69,7 +72,7 @@ func (f *failFast) watch(ctx context.Context, cc *grpc.ClientConn, giveUp contex
 		case state == connectivity.Ready || f.connected.Load():
 			return
 		case state == connectivity.TransientFailure && failing == nil:
-			failing = time.After(giveUpAfter)
+			failing = time.After(f.patience)
 		}
 		changed := make(chan bool, 1)
 		go func() { changed <- cc.WaitForStateChange(ctx, state) }()

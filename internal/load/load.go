@@ -30,6 +30,7 @@ type Options struct {
 	Rate               int           // writes a second; 0 means as fast as the cluster takes them
 	Duration           time.Duration // of a load with a rate
 	Total              int           // writes of a load without one
+	Timeout            time.Duration // of each write; 0 means none
 }
 
 // Check returns ErrNotEmpty if there are keys under the prefix.
@@ -55,8 +56,7 @@ func Run(ctx context.Context, clients []*clientv3.Client, o Options, wrote func(
 		wg.Go(func() {
 			for op := range requests {
 				start := time.Now()
-				// A write that was begun is waited for: it is in flight anyway.
-				_, err := c.Do(context.WithoutCancel(ctx), op)
+				err := o.write(ctx, c, op)
 				measured.Results() <- report.Result{Err: err, Start: start, End: time.Now()}
 				wrote()
 			}
@@ -67,6 +67,19 @@ func Run(ctx context.Context, clients []*clientv3.Client, o Options, wrote func(
 	wg.Wait()
 	close(measured.Results())
 	return <-stats
+}
+
+// write waits for a write that was begun, though ctx has ended: it is in flight
+// anyway.
+func (o Options) write(ctx context.Context, c *clientv3.Client, op clientv3.Op) error {
+	ctx = context.WithoutCancel(ctx)
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+	}
+	_, err := c.Do(ctx, op)
+	return err
 }
 
 // feed hands out the writes, and closes requests after the last.
