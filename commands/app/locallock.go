@@ -33,7 +33,7 @@ func (a *App) localLockFree() error {
 	if err != nil {
 		return err
 	}
-	return lock.Release(context.Background())
+	return lock.close()
 }
 
 func (a *App) localLock() (health.Lock, error) {
@@ -49,7 +49,7 @@ func (a *App) localLock() (health.Lock, error) {
 	return lock, nil
 }
 
-func openLocalLock(dir string) (health.Lock, error) {
+func openLocalLock(dir string) (*fileLock, error) {
 	at, err := dirfd.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("take local lock: %w", err)
@@ -62,14 +62,16 @@ func openLocalLock(dir string) (health.Lock, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("take local lock %s: %w", path, err), at.Close())
 	}
-	return fileLock{file: file, dir: at}, nil
+	return &fileLock{file: file, dir: at}, nil
 }
 
 // Lost never happens: the lock lives as long as the process.
-func (fileLock) Lost() <-chan struct{} { return nil }
+func (*fileLock) Lost() <-chan struct{} { return nil }
 
 // Release gives the lock back. The file stays, for removing it could take it
 // from under the next holder.
-func (l fileLock) Release(context.Context) error {
+func (l *fileLock) Release(context.Context) error { return l.close() }
+
+func (l *fileLock) close() error {
 	return errors.Join(l.file.Close(), l.dir.Close())
 }
