@@ -87,7 +87,7 @@ func runDiskCheck(ctx context.Context, a *app.App, f diskFlags, args []string) e
 	if err != nil {
 		return cli.Usage(err)
 	}
-	old, err := f.old()
+	old, err := f.old(a)
 	if err != nil {
 		return cli.Usage(err)
 	}

@@ -1,26 +1,26 @@
 package commands
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"os"
 
+	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/disk"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
 // old reads the report to compare with, nil if there is none.
-func (f diskFlags) old() (*disk.Report, error) {
+func (f diskFlags) old(a *app.App) (*disk.Report, error) {
 	if f.compare == "" {
 		return nil, nil
 	}
-	file, err := os.Open(f.compare)
+	raw, err := a.ReadFile(f.compare, disk.MaxReport)
 	if err != nil {
 		return nil, fmt.Errorf("--compare: %w", err)
 	}
-	defer file.Close()
-	old, err := disk.ReadReport(file)
+	old, err := disk.ReadReport(bytes.NewReader(raw))
 	if err != nil {
 		err = hint.With(err, "keep a report with: etcdkit disk check DIR -w json > OLD.json")
 		return nil, fmt.Errorf("--compare %s: %w", f.compare, err)

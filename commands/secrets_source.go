@@ -15,6 +15,7 @@ import (
 	"github.com/etcdkit/etcdkit/commands/app"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/kube"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/secrets"
@@ -169,7 +170,7 @@ func isRepositoryDir(dir string) bool {
 // isEncoded reports whether a file is a snapshot that was compressed or
 // encrypted. One that cannot be read is told of by who reads it.
 func isEncoded(name string) bool {
-	file, err := os.Open(name)
+	file, err := regular.Open(name)
 	if err != nil {
 		return false
 	}
@@ -210,7 +211,7 @@ func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.
 }
 
 func scanSecretsFile(ctx context.Context, name string, opts secrets.Options) (r *secrets.Report, err error) {
-	file, err := os.Open(name)
+	file, err := regular.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("scan: %w", err)
 	}

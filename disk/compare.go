@@ -28,13 +28,13 @@ type Change struct {
 	Noise bool `json:"noise"`
 }
 
-// maxReport bounds what is read of an older report.
-const maxReport = 256 << 20
+// MaxReport bounds what is read of an older report, in bytes.
+const MaxReport = 256 << 20
 
 // ReadReport reads a report that was written as JSON.
 func ReadReport(from io.Reader) (*Report, error) {
 	r := new(Report)
-	if err := json.NewDecoder(io.LimitReader(from, maxReport)).Decode(r); err != nil {
+	if err := json.NewDecoder(io.LimitReader(from, MaxReport)).Decode(r); err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
 	if r.Path == "" || r.Pattern == "" || len(r.Rounds) == 0 {

@@ -2,10 +2,9 @@ package secrets
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"syscall"
+
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // OSFile makes a File of an *os.File.
@@ -20,19 +19,14 @@ func (f OSFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// openRegular opens a regular file. Anything else is refused, and a pipe does
-// not block.
+// openRegular opens a regular file and tells its size.
 func openRegular(path string) (f *os.File, size int64, err error) {
-	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	if f, err = regular.Open(path); err != nil {
 		return nil, 0, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("not a regular file: %s", info.Mode().Type())}
-	}
+	size, err = OSFile{f}.Size()
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
 	}
-	return f, info.Size(), nil
+	return f, size, nil
 }

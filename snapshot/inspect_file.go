@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // ErrLocked says that another process holds a database file for longer than
@@ -50,7 +51,7 @@ func OpenFile(ctx context.Context, path string, wait time.Duration) (*File, erro
 	if !info.Mode().IsRegular() { // opening a pipe might never end
 		return nil, fmt.Errorf("%s: %w: it is no regular file", file.Path, mvccdb.ErrNotDatabase)
 	}
-	if file.f, err = os.Open(file.Path); err != nil {
+	if file.f, err = regular.Open(file.Path); err != nil {
 		return nil, err
 	}
 	if err := file.open(ctx, wait); err != nil {

@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -181,7 +182,7 @@ func ManifestOf(name string) (*Manifest, error) {
 		names = append(names, filepath.Join(filepath.Dir(name), base+manifestSuffix))
 	}
 	for _, candidate := range names {
-		raw, err := os.ReadFile(candidate)
+		raw, err := regular.ReadFile(candidate, maxManifest)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

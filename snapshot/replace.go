@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // ErrOverwrite refuses to replace a file that is not an older snapshot of the
@@ -57,7 +58,7 @@ func (o SaveOptions) mayReplace(ctx context.Context, name string, m *Manifest) (
 // describeFile looks into a snapshot without a manifest. It fails if that is none of
 // the cluster that a member belongs to.
 func describeFile(ctx context.Context, name string, info fs.FileInfo, member string) (*Manifest, error) {
-	file, err := os.Open(name)
+	file, err := regular.Open(name)
 	if err != nil {
 		return nil, err
 	}

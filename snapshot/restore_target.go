@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
@@ -204,9 +205,12 @@ func (t *stagedDir) checkEmpty(moveAside bool) error {
 
 // refuseInUse refuses a data directory that a running etcd uses.
 func refuseInUse(dir string) error {
-	f, err := os.Open(filepath.Join(dir, memberDir, "snap", "db"))
-	if err != nil {
+	f, err := regular.Open(filepath.Join(dir, memberDir, "snap", "db"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil // without a database nobody runs on it
+	}
+	if err != nil {
+		return fmt.Errorf("look for a running etcd: %w", err)
 	}
 	defer f.Close()
 	if err := tryLockShared(f); errors.Is(err, errLocked) {

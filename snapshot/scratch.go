@@ -11,6 +11,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/freespace"
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/scratch"
 )
 
@@ -45,7 +46,7 @@ func room(dir string, need int64, flag string) error {
 
 // use looks into a file where it is.
 func (s *decoded) use(name string) (err error) {
-	if s.file, s.err = os.Open(name); s.err != nil {
+	if s.file, s.err = regular.Open(name); s.err != nil {
 		return s.err
 	}
 	info, err := s.file.Stat()

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // Integrity is what is known about the bytes of a file.
@@ -75,7 +76,7 @@ func manifestSum(path string) (sum string, known bool) {
 	if err != nil || mvccdb.HasTrailer(info.Size()) {
 		return "", false
 	}
-	raw, err := os.ReadFile(path + manifestSuffix)
+	raw, err := regular.ReadFile(path+manifestSuffix, maxManifest)
 	if err != nil {
 		return "", false
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -257,7 +257,7 @@ const undoTimeout = 30 * time.Second
 // says. Damage, or a state older than what the member had served before, means
 // that this is no backup.
 func (m *Manifest) examine(ctx context.Context, name string) error {
-	file, err := os.Open(name)
+	file, err := regular.Open(name)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/progress"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
@@ -81,7 +81,7 @@ func VerifyFile(ctx context.Context, name string, opts VerifyOptions) (*Verifica
 	if err != nil {
 		return nil, err
 	}
-	held, err := os.Open(name)
+	held, err := regular.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // frameHeader is the length of a record, which stands before it. Records begin
@@ -62,7 +64,7 @@ func openWalker(dir string) (w *walker, err error) {
 	w = &walker{}
 	var readers []fileutil.FileReader
 	for _, name := range names {
-		f, err := os.Open(name)
+		f, err := regular.Open(name)
 		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
@@ -42,7 +43,7 @@ func upstreamCannotOpen(path string) error {
 		return fmt.Errorf("write %s: bad file descriptor", path)
 	}
 	b := make([]byte, 4)
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
@@ -41,7 +42,7 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 	if !info.Mode().IsRegular() {
 		return openPipe(ctx, name)
 	}
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
@@ -37,11 +38,14 @@ func One(name, help string, value float64) Gauge {
 	return Gauge{Name: name, Help: help, Samples: []Sample{{Value: value}}}
 }
 
+// maxSize bounds what is read of a file that is replaced.
+const maxSize = 64 << 20
+
 // Write replaces the file at path. Gauges named in keep that are not among
 // those given are carried over from the file as it is: the time of the last
 // success, when this run was none.
 func Write(path string, gauges []Gauge, keep ...string) error {
-	old, err := os.ReadFile(path)
+	old, err := regular.ReadFile(path, maxSize)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("write metrics file: %w", err)
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
 
@@ -28,9 +28,12 @@ type checkpoint struct {
 
 func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
+// maxSize bounds a checkpoint, in bytes; one has some 100.
+const maxSize = 1 << 20
+
 // readCheckpoint returns nil if there is no file yet.
 func readCheckpoint(path string) (*checkpoint, error) {
-	b, err := os.ReadFile(path)
+	b, err := regular.ReadFile(path, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // no checkpoint is no error
 	}
