@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/mvccdb"
 )
 
 // ErrEtcdUnseen says that a running etcd cannot be ruled out, and that the
@@ -88,7 +89,7 @@ func isLockHeld(at *dirfd.Dir, names []string) (_ bool, err error) {
 		return false, err
 	}
 	defer file.Close()
-	return isHeldAlone(file)
+	return mvccdb.IsHeldAlone(file)
 }
 
 // words returns what could not be seen, one sentence each.

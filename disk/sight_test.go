@@ -25,10 +25,10 @@ func TestTheLockOfADatabaseIsTried(t *testing.T) {
 		found bool
 		blind string
 	}{
-		"no data":         {func(string) error { return nil }, false, ""},
-		"a file instead":  {func(dir string) error { return os.WriteFile(filepath.Join(dir, "member"), nil, 0o600) }, false, ""},
-		"nobody holds it": {func(dir string) error { return makeDatabase(t, dir, false) }, false, ""},
-		"held":            {func(dir string) error { return makeDatabase(t, dir, true) }, true, ""},
+		"no data":          {func(string) error { return nil }, false, ""},
+		"a file instead":   {func(dir string) error { return os.WriteFile(filepath.Join(dir, "member"), nil, 0o600) }, false, ""},
+		"the lock is free": {func(dir string) error { return makeDatabase(t, dir, false) }, false, ""},
+		"held":             {func(dir string) error { return makeDatabase(t, dir, true) }, true, ""},
 		"behind a link": {func(dir string) error {
 			return errors.Join(makeDatabase(t, outside, true), os.Symlink(filepath.Join(outside, "member"), filepath.Join(dir, "member")))
 		}, false, "symbolic link"},

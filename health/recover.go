@@ -263,6 +263,11 @@ func (r *recovery) describe(facts Facts, armed []uint64) ([]Action, error) {
 // them to the next one, each with a deadline of its own. They outlive a signal,
 // so that nothing is left half done.
 func (r *run) through(ctx context.Context, facts Facts, fn func(context.Context, Operator) error) error {
+	return firstVoter(facts, func(m Member) (silent bool, err error) { return r.throughOne(ctx, facts, m, fn) })
+}
+
+// firstVoter tries the voters that are alive in turn, until one is not silent.
+func firstVoter(facts Facts, try func(m Member) (silent bool, err error)) error {
 	if _, err := voter(facts); err != nil {
 		return err
 	}
@@ -271,7 +276,7 @@ func (r *run) through(ctx context.Context, facts Facts, fn func(context.Context,
 		if !m.speaks() {
 			continue
 		}
-		silent, err := r.throughOne(ctx, facts, m, fn)
+		silent, err := try(m)
 		if err == nil || !silent {
 			return err
 		}
@@ -305,22 +310,12 @@ func unavailable(err error) bool {
 }
 
 // anyOf opens a client at a voter: the first that answers now.
-func (r *run) anyOf(ctx context.Context, facts Facts) (Operator, error) {
-	if _, err := voter(facts); err != nil {
-		return nil, err
-	}
-	var failures []error
-	for _, m := range facts.Members {
-		if !m.speaks() {
-			continue
-		}
-		client, err := operate(ctx, r.tools, m, facts.Cluster.ID)
-		if err == nil {
-			return client, nil
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", m.Label(), err))
-	}
-	return nil, errors.Join(failures...)
+func (r *run) anyOf(ctx context.Context, facts Facts) (client Operator, err error) {
+	err = firstVoter(facts, func(m Member) (silent bool, err error) {
+		client, err = operate(ctx, r.tools, m, facts.Cluster.ID)
+		return true, err
+	})
+	return client, err
 }
 
 // voter returns a member that can be asked for anything: one that is alive.

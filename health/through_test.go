@@ -37,11 +37,11 @@ func TestAStoppedVoterLeavesTheRequestToTheNext(t *testing.T) {
 		answer                      error // of the voters that answer
 		asked                       string
 	}{
-		"all answer":                       {asked: "a"},
-		"one stopped before the request":   {silentStatus: true, asked: "b"},
-		"one stopped during the request":   {silentRequest: true, asked: "ab"},
-		"a refusal is nobody else's":       {answer: errNo, asked: "a"},
-		"a refusal of the second, as well": {silentRequest: true, answer: errNo, asked: "ab"},
+		"all answer":                            {asked: "a"},
+		"one stopped before the request":        {silentStatus: true, asked: "b"},
+		"one stopped during the request":        {silentRequest: true, asked: "ab"},
+		"the next is not asked after a refusal": {answer: errNo, asked: "a"},
+		"a refusal of the second, as well":      {silentRequest: true, answer: errNo, asked: "ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

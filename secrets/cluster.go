@@ -125,6 +125,7 @@ func (s *clusterScan) prefixes(ctx context.Context) ([]string, error) {
 // resource the prefix names. What may not be read may hold some.
 func holdsObjects(ctx context.Context, kv kube.Getter, prefix string) (bool, error) {
 	const few = 8 // keys, one of which is an API server's where the others are not
+	_, enough := kube.Telltales(prefix)
 	denied := false
 	for _, dir := range objectDirs(prefix) {
 		resp, err := kv.Get(ctx, dir, clientv3.WithPrefix(), clientv3.WithLimit(few), clientv3.WithKeysOnly())
@@ -135,8 +136,8 @@ func holdsObjects(ctx context.Context, kv kube.Getter, prefix string) (bool, err
 		if err != nil {
 			return false, err
 		}
-		for _, kv := range resp.Kvs {
-			if _, enough := kube.Telltales(prefix); enough == 1 || kube.IsBuiltInObject(prefix, kv.Key) {
+		for _, found := range resp.Kvs {
+			if enough == 1 || kube.IsBuiltInObject(prefix, found.Key) {
 				return true, nil
 			}
 		}

@@ -9,16 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLockShared takes the lock that etcd's database has, as a reader. A
-// running etcd holds it alone.
-func tryLockShared(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errLocked
-	}
-	return err
-}
-
 // ownerOf returns who owns a file, nil if that cannot be found out.
 func ownerOf(path string) *Owner {
 	var st unix.Stat_t

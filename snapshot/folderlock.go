@@ -10,6 +10,9 @@ import (
 // lockPatience bounds the wait for another save that puts its file in place.
 const lockPatience = 10 * time.Second
 
+// errLocked says that somebody else holds the lock, at this moment.
+var errLocked = errors.New("the folder is locked")
+
 // withFolderLocked calls fn while no other save puts files in place in a folder:
 // a file and its manifest are two. Where a file system knows no locks, fn is
 // called without.

@@ -17,9 +17,6 @@ import (
 // the wait.
 var ErrLocked = errors.New("the file is locked")
 
-// errLocked says that somebody else holds the lock, at this moment.
-var errLocked = errors.New("the file is locked")
-
 // lockPoll is how often a lock is tried again.
 const lockPoll = 50 * time.Millisecond
 
@@ -98,8 +95,7 @@ func WaitLock(ctx context.Context, f *os.File, wait time.Duration) error {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	for {
-		err := tryLockShared(f)
-		if !errors.Is(err, errLocked) {
+		if held, _ := mvccdb.IsHeldAlone(f); !held {
 			return nil // where locks are not supported, nobody holds one
 		}
 		select {

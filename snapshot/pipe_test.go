@@ -15,7 +15,7 @@ import (
 )
 
 // A pipe in the place of a file that has to be a regular one is refused, and
-// nobody waits for whoever writes into it.
+// no command waits for its writer.
 func TestAPipeInThePlaceOfAFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
-	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/scratch"
 	"github.com/etcdkit/etcdkit/internal/wholefile"
 )
@@ -199,22 +198,6 @@ func (t *stagedDir) checkEmpty(moveAside bool) error {
 	}
 	if _, err := os.Stat(t.wal); err == nil {
 		return hint.With(fmt.Errorf("%w: the WAL directory %s exists", ErrNotEmpty, t.wal), "--move-aside keeps it under another name")
-	}
-	return nil
-}
-
-// refuseInUse refuses a data directory that a running etcd uses.
-func refuseInUse(dir string) error {
-	f, err := regular.Open(filepath.Join(dir, memberDir, "snap", "db"))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // without a database nobody runs on it
-	}
-	if err != nil {
-		return fmt.Errorf("look for a running etcd: %w", err)
-	}
-	defer f.Close()
-	if err := tryLockShared(f); errors.Is(err, errLocked) {
-		return hint.With(fmt.Errorf("%w: %s", ErrInUse, dir), "stop that etcd first")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func VerifyFile(ctx context.Context, name string, opts VerifyOptions) (*Verifica
 		return nil, err
 	}
 	defer held.Close()
-	if errors.Is(tryLockShared(held), errLocked) {
+	if running, _ := mvccdb.IsHeldAlone(held); running {
 		return nil, hint.With(fmt.Errorf("%s: %w by a running etcd", name, ErrLocked), "stop that etcd, or verify a snapshot of it")
 	}
 	folder, file := store.NewFolder(filepath.Dir(name)), filepath.Base(name)

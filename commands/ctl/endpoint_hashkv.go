@@ -49,7 +49,7 @@ be compared.`),
 }
 
 func runEndpointHashKV(ctx context.Context, t *tree, args []string, cluster *bool, revision int64) error {
-	c, targets, err := t.visiting(ctx, args, cluster)
+	c, targets, err := t.looking(ctx, args, cluster)
 	judging := *cluster && !t.upstream()
 	if err != nil && judging && ctx.Err() == nil && !errors.Is(err, cli.ErrUsage) && !errors.Is(err, cli.ErrGuard) {
 		return cli.CannotTell(err)

@@ -57,7 +57,7 @@ Exit codes: 0 all are healthy; 1 the members could not be listed; 2 wrong usage;
 }
 
 func runEndpointHealth(ctx context.Context, t *tree, args []string, cluster *bool) error {
-	c, targets, err := t.visiting(ctx, args, cluster)
+	c, targets, err := t.looking(ctx, args, cluster)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ Exit codes: 0 all answered, 1 one did not, 2 wrong usage.`),
 }
 
 func runEndpointStatus(ctx context.Context, t *tree, args []string, cluster *bool) error {
-	c, targets, err := t.visiting(ctx, args, cluster)
+	c, targets, err := t.looking(ctx, args, cluster)
 	if err != nil {
 		return err
 	}

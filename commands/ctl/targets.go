@@ -29,6 +29,19 @@ func (t *tree) visiting(ctx context.Context, args []string, cluster *bool) (etcd
 	return c, targets, err
 }
 
+// looking is visiting for commands that change nothing: each endpoint is visited
+// alone, so two clusters beside each other can be looked at, with a warning.
+func (t *tree) looking(ctx context.Context, args []string, cluster *bool) (etcd.Config, []string, error) {
+	c, targets, err := t.visiting(ctx, args, cluster)
+	if err != nil || *cluster {
+		return c, targets, err
+	}
+	if err := t.OneCluster(ctx, c); err != nil {
+		t.Warn("%s", err)
+	}
+	return c, targets, nil
+}
+
 // targets returns the endpoints that an endpoint command visits one by one:
 // those given, or with cluster those of all members.
 func (t *tree) targets(ctx context.Context, c etcd.Config, cluster bool) ([]string, error) {
@@ -36,10 +49,6 @@ func (t *tree) targets(ctx context.Context, c etcd.Config, cluster bool) ([]stri
 		return t.upstreamTargets(ctx, cluster)
 	}
 	if !cluster {
-		// Each is visited alone, and two clusters beside each other can be looked at.
-		if err := t.OneCluster(ctx, c); err != nil && t.cmd.Name() != "defrag" {
-			t.Warn("%s", err)
-		}
 		return unique(c.Endpoints), nil
 	}
 	members, err := t.ListMembers(ctx, c)

@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/etcdkit/etcdkit/internal/dirfd"
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // partSuffix marks a file that is still being written. Its name is a dot, the
@@ -102,14 +102,11 @@ func writeFile(ctx context.Context, file *os.File, src io.Reader) (total int64, 
 // Get implements Store.
 func (f *Folder) Get(_ context.Context, key string) (io.ReadCloser, int64, error) {
 	name := f.path(key)
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe has nobody to wait for
+	file, err := regular.Open(name)
 	if err != nil {
 		return nil, 0, explainFile("read "+name, dangling(name, err))
 	}
 	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
 	if err != nil {
 		return nil, 0, errors.Join(explainFile("read "+name, err), file.Close())
 	}
