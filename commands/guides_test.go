@@ -15,11 +15,9 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
-	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
-	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/kube/sample"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
@@ -120,7 +118,7 @@ func checkGuideLine(t *testing.T, words []string) {
 // that are not on this machine: addresses, certificates, folders, a bucket.
 func TestTheCommandsOfTheGuidesWork(t *testing.T) {
 	t.Parallel()
-	cluster := etcdtest.Start(t, embedded.Options{Members: 3})
+	cluster := etcdtest.StartServers(t, etcdtest.ServerOptions{Members: 3})
 	objects, err := sample.Objects(200, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +134,8 @@ func TestTheCommandsOfTheGuidesWork(t *testing.T) {
 
 func TestTheCommandsOfTheSecretsGuideWork(t *testing.T) {
 	t.Parallel()
-	cluster := etcdtest.Start(t, embedded.Options{Configure: func(_ int, cfg *embed.Config) {
-		cfg.BackendBatchInterval = time.Millisecond // the guide looks into the file right after a write
-	}})
+	// The guide looks into the file right after a write.
+	cluster := etcdtest.StartServers(t, etcdtest.ServerOptions{Flags: []string{"--backend-batch-interval=1ms"}})
 	sh := newGuideShell(t, cluster)
 	backup, err := os.ReadFile("../snapshot/testdata/kubernetes.db") // the cluster's own has no objects
 	if err != nil {
@@ -157,7 +154,7 @@ type guideShell struct {
 	restores       int
 }
 
-func newGuideShell(t *testing.T, cluster *embedded.Cluster) *guideShell {
+func newGuideShell(t *testing.T, cluster *etcdtest.Servers) *guideShell {
 	t.Helper()
 	dir := t.TempDir()
 	identity, err := age.GenerateX25519Identity()
@@ -169,7 +166,7 @@ func newGuideShell(t *testing.T, cluster *embedded.Cluster) *guideShell {
 		t.Fatal(err)
 	}
 	sh := &guideShell{dir: dir, recipient: identity.Recipient().String(), env: []string{
-		"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + dir, "DIR=" + cluster.Members[0].DataDir(),
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + dir, "DIR=" + cluster.Members[0].DataDir,
 		"ETCDKIT_ENDPOINTS=" + strings.Join(cluster.Endpoints(), ","),
 		"ETCDKIT_COMMAND_TIMEOUT=1m", // for a loaded machine
 	}}

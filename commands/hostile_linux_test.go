@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/etcdkit/etcdkit/internal/embedded"
 	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 )
 
@@ -72,7 +71,7 @@ func TestHostileFolders(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root, to act as two other users")
 	}
-	cluster := etcdtest.Start(t, embedded.Options{})
+	cluster := etcdtest.StartServers(t, etcdtest.ServerOptions{})
 	for name, uid := range map[string]uint32{"as root": 0, "as another user": victimUID} {
 		t.Run(name, func(t *testing.T) {
 			h := newHostile(t, uid, hostileFolders(cluster.Endpoints()[0]))
@@ -211,9 +210,13 @@ func (h *hostile) run(t *testing.T, f hostileFolder) {
 		cmd.Env = append(cmd.Env, fill.Replace(e))
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: h.uid, Gid: h.uid}}
+	// What hangs prints where it does.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Errorf("%s: still running after %s\n%s", strings.Join(args, " "), hostileTime, out)
+		return
 	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Errorf("%s: %v", strings.Join(args, " "), err)

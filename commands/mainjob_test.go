@@ -16,7 +16,7 @@ import (
 func TestTheMainJobWithCertificatesAndAPassword(t *testing.T) {
 	ca := certs.NewCA(t)
 	pair := ca.Client(t, "nobody")
-	cluster := etcdtest.Start(t, embedded.Options{Configure: etcdtest.TLS(t, ca, true)})
+	cluster := etcdtest.StartServers(t, etcdtest.ServerOptions{CA: ca, ClientCerts: true})
 	client := etcdtest.ClientTLS(t, ca, []certs.Pair{pair}, cluster.Endpoints()...)
 	objects, err := sample.Objects(300, 1)
 	if err != nil {

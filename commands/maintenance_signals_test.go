@@ -152,7 +152,7 @@ func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
 	t.Parallel()
 	for name, end := range ends() {
 		t.Run(name, func(t *testing.T) {
-			cluster := etcdtest.Start(t, embedded.Options{Members: 3, Configure: func(_ int, cfg *embed.Config) { cfg.QuotaBackendBytes = 16 << 20 }})
+			cluster := etcdtest.StartServers(t, etcdtest.ServerOptions{Members: 3, Flags: []string{"--quota-backend-bytes=16777216"}})
 			client := etcdtest.Client(t, cluster.Endpoints()...)
 			for _, steps := range [][]string{{"survey", "compact", "defrag", "move-leader", "disarm"}, {"prove"}} {
 				etcdtest.Until(t, "the quota is used up", func(ctx context.Context) bool {
@@ -163,7 +163,7 @@ func TestAlarmRecoverGoesOnAfterAnEndAtEachStep(t *testing.T) {
 					return errors.Is(err, rpctypes.ErrNoSpace)
 				})
 				r := &interrupted{etcdkit: installed(t, t.TempDir()), state: t.TempDir(), end: end, steps: steps}
-				r.untilDone(t, "alarm", "recover", "--keep", "1", "--endpoints", cluster.Members[0].Endpoint())
+				r.untilDone(t, "alarm", "recover", "--keep", "1", "--endpoints", cluster.Members[0].Endpoint)
 				r.wasEndedAtAll(t)
 				if _, err := client.Put(t.Context(), "after", "the recovery"); err != nil {
 					t.Error(err)

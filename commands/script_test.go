@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.etcd.io/etcd/server/v3/embed"
-	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/etcdkit/etcdkit/commands"
 	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/config"
-	"github.com/etcdkit/etcdkit/internal/embedded"
+	"github.com/etcdkit/etcdkit/internal/testing/etcdtest"
 	"github.com/etcdkit/etcdkit/internal/testing/process"
 )
 
@@ -75,6 +73,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
+			env.Values[tbKey{}] = env.T()
 			// Nobody's own configuration, journal or terminal.
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
@@ -93,29 +92,28 @@ func TestScripts(t *testing.T) {
 
 // cluster starts a throwaway cluster: "cluster [MEMBERS]". Its endpoints are in
 // $ENDPOINTS, each alone in $ENDPOINT1 and so on, and etcdkit uses them;
-// $DATADIR1 and so on are where they keep their data.
+// $DATADIR1 and so on are where they keep their data. The members are processes:
+// those of one process would share their metrics with every other test's, and
+// what they show would be about somebody else.
 func cluster(ts *testscript.TestScript, _ bool, args []string) {
-	members := 1
+	opts := etcdtest.ServerOptions{Members: 1}
 	if len(args) == 1 {
 		n, err := strconv.Atoi(args[0])
 		ts.Check(err)
-		members = n
+		// With etcd's second, a busy machine has elections of its own accord.
+		opts.Members, opts.Flags = n, []string{"--heartbeat-interval=500", "--election-timeout=5000"}
 	}
-	c, err := embedded.Start(context.Background(), embedded.Options{Members: members, Configure: func(_ int, cfg *embed.Config) {
-		cfg.BcryptCost = uint(bcrypt.MinCost) // a login waits for no processor
-		if members > 1 {
-			cfg.ElectionMs = 5000 // with etcd's second, a busy machine has elections of its own accord
-		}
-	}})
-	ts.Check(err)
-	ts.Defer(func() { _ = c.Close() })
+	c := etcdtest.StartServers(ts.Value(tbKey{}).(testing.TB), opts)
 	ts.Setenv("ENDPOINTS", strings.Join(c.Endpoints(), ","))
 	ts.Setenv("ETCDCTL_ENDPOINTS", strings.Join(c.Endpoints(), ","))
 	for i, m := range c.Members {
-		ts.Setenv("ENDPOINT"+strconv.Itoa(i+1), m.Endpoint())
-		ts.Setenv("DATADIR"+strconv.Itoa(i+1), m.DataDir())
+		ts.Setenv("ENDPOINT"+strconv.Itoa(i+1), m.Endpoint)
+		ts.Setenv("DATADIR"+strconv.Itoa(i+1), m.DataDir)
 	}
 }
+
+// tbKey finds a script's test among its values.
+type tbKey struct{}
 
 // exits runs a command and compares its exit code: "exits CODE CMD ARG...".
 func exits(ts *testscript.TestScript, neg bool, args []string) {

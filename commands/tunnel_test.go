@@ -20,16 +20,7 @@ import (
 // returns where they listen instead.
 func advertising(t *testing.T, urls ...string) []string {
 	t.Helper()
-	listen := make([]string, len(urls))
-	etcdtest.Start(t, embedded.Options{Members: len(urls), Configure: func(i int, cfg *embed.Config) {
-		u, err := url.Parse(urls[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		listen[i] = cfg.ListenClientUrls[0].String()
-		cfg.AdvertiseClientUrls = []url.URL{*u}
-	}})
-	return listen
+	return etcdtest.StartServers(t, etcdtest.ServerOptions{Members: len(urls), Advertise: urls}).Endpoints()
 }
 
 // Behind a tunnel the members' own URLs do not answer, and the endpoint given

@@ -32,7 +32,8 @@ type ServerOptions struct {
 	ClientCerts bool      // and must show a certificate of CA
 	PeerTLS     bool      // and so do the members with each other
 
-	Flags []string // added to every member's command line
+	Flags     []string // added to every member's command line
+	Advertise []string // client URL of each member, in the place of where it listens
 	// WALBeside puts every log into a folder beside the data directory.
 	WALBeside bool
 	Fsync     bool // off, data is lost with the machine, not with the process
@@ -230,6 +231,9 @@ func (s *Servers) argsOf(t testing.TB, m *Server) []string {
 		"--listen-peer-urls", m.PeerURL, "--initial-advertise-peer-urls", m.PeerURL,
 		"--initial-cluster", s.InitialCluster(), "--initial-cluster-token", filepath.Dir(m.DataDir),
 		"--log-level", "warn", "--bcrypt-cost", strconv.Itoa(bcrypt.MinCost),
+	}
+	if i := slices.Index(s.Members, m); i < len(s.opts.Advertise) {
+		args = append(args, "--advertise-client-urls", s.opts.Advertise[i])
 	}
 	if m.WALDir != "" {
 		args = append(args, "--wal-dir", m.WALDir)
