@@ -5,6 +5,7 @@ go 1.26.3
 toolchain go1.26.11
 
 require (
+	aead.dev/minisign v0.3.0
 	filippo.io/age v1.3.2
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/cheggaaa/pb/v3 v3.1.7

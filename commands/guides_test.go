@@ -165,6 +165,7 @@ func newGuideShell(t *testing.T, cluster *etcdtest.Servers) *guideShell {
 	if err := os.WriteFile(filepath.Join(dir, "key.txt"), []byte(identity.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	keyFiles(t, dir, "etcd")
 	sh := &guideShell{dir: dir, recipient: identity.Recipient().String(), env: []string{
 		"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + dir, "DIR=" + cluster.Members[0].DataDir,
 		"ETCDKIT_ENDPOINTS=" + strings.Join(cluster.Endpoints(), ","),
@@ -215,7 +216,7 @@ func (sh *guideShell) here(line string) string {
 	line = regexp.MustCompile(` --(endpoints|cacert|cert|key) \S+`).ReplaceAllString(line, "")
 	line = regexp.MustCompile(`(/mnt/m\d\S*/etcd( |$))+`).ReplaceAllString(line, "m1 ")
 	return strings.NewReplacer(
-		"s3://", "bucket/", "/var/backups/", "folder/", "/var/lib/etcd", "m1", "/root/", "", "age1...", sh.recipient,
+		"s3://", "bucket/", "/var/backups/", "folder/", "/var/lib/etcd", "m1", "/root/", "", "/etc/etcdkit/sign.key", "etcd.key", "age1...", sh.recipient,
 		"SOURCE", "backup.db",
 	).Replace(line)
 }

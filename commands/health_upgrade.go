@@ -32,6 +32,7 @@ func (u *upgradeFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&u.snapshot, "snapshot", "", "with --upgrade-to: a snapshot file taken now, whose members are compared with the member list")
 	f.StringVar(&u.repository, "repository", "", "with --upgrade-to: the repository (folder, URL or @NAME) that must hold a backup younger than a day")
 	u.repo.bindS3(cmd, "")
+	u.repo.bindTrust()
 	app.CompleteValues(cmd, "upgrade-to", health.UpgradeSteps()...)
 }
 

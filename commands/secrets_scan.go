@@ -96,6 +96,7 @@ place could not be read, and nothing was found.`,
 // bind adds the flags to cmd.
 func (f *secretsFlags) bind(cmd *cobra.Command) {
 	f.bindS3(cmd, "")
+	f.bindTrust()
 	f.bindIdentity()
 	fs := cmd.Flags()
 	f.changed = fs.Changed

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/etcdkit/etcdkit/commands/app"
+	"github.com/etcdkit/etcdkit/internal/cli"
 	"github.com/etcdkit/etcdkit/internal/etcd"
 	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/regular"
@@ -144,8 +145,11 @@ func (f *secretsFlags) scanStored(ctx context.Context, a *app.App, opts secrets.
 	info, err := os.Stat(source)
 	switch {
 	case err == nil && info.IsDir() && !isRepositoryDir(source):
+		if len(f.trust) > 0 {
+			return nil, cli.Usagef("--trust is for backups: %s has no manifest that could be signed", source)
+		}
 		return secrets.ScanDataDir(ctx, source, secrets.DataDirOptions{Options: opts, WALDir: f.walDir})
-	case err == nil && info.Mode().IsRegular() && !isEncoded(source):
+	case err == nil && info.Mode().IsRegular() && !isEncoded(source) && len(f.trust) == 0:
 		return scanSecretsFile(ctx, source, opts)
 	case err != nil && !isRepository(source) && !strings.Contains(source, "://"):
 		if _, parentErr := os.Stat(filepath.Dir(source)); parentErr != nil || !isRepositoryDir(filepath.Dir(source)) {
@@ -188,8 +192,12 @@ func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.
 	if err != nil {
 		return nil, err
 	}
+	signing, err := f.signing(a)
+	if err != nil {
+		return nil, err
+	}
 	backup, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
-		Identities: ids, AnyTrailer: true, AnyQuorum: true,
+		Identities: ids, AnyTrailer: true, AnyQuorum: true, Signing: signing,
 		OpenStore: func(ctx context.Context, location string) (store.Store, error) { return f.open(ctx, a, location) },
 	})
 	if err != nil {

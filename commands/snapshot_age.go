@@ -60,6 +60,7 @@ that could not be read, might be young enough.`,
 		}),
 	}
 	f.bindS3(cmd, "")
+	f.bindTrust()
 	cmd.ValidArgsFunction = f.complete(a)
 	fs := cmd.Flags()
 	limit = longDuration(26 * time.Hour)

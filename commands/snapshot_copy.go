@@ -49,6 +49,7 @@ Exit codes: 0 copied, or all there already; 1 failed; 2 wrong usage or configura
 		}),
 	}
 	from.bindS3(cmd, "")
+	from.bindTrust()
 	to.bindS3(cmd, "to-")
 	cmd.ValidArgsFunction = from.completeBackups(a, 2)
 	bindCluster(cmd.Flags(), &opts.Cluster, "copy only backups of this cluster")

@@ -44,6 +44,7 @@ Exit codes: 0; 1 REPO, or a backup of it, cannot be read; 2 wrong usage or confi
 		}),
 	}
 	f.bindS3(cmd, "")
+	f.bindTrust()
 	cmd.ValidArgsFunction = f.complete(a)
 	bindCluster(cmd.Flags(), &cluster, "only backups of this cluster")
 	return cmd

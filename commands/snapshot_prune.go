@@ -64,6 +64,7 @@ because it is not certain what time it is.`,
 		}),
 	}
 	f.bindS3(cmd, "")
+	f.bindTrust()
 	cmd.ValidArgsFunction = f.complete(a)
 	f.keep.bind(cmd.Flags())
 	fs := cmd.Flags()

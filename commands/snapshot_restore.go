@@ -21,6 +21,7 @@ type restoreSources struct {
 // Bind defines the flags that say how to open a backup.
 func (s *restoreSources) Bind(cmd *cobra.Command) {
 	s.repo.bindS3(cmd, "")
+	s.repo.bindTrust()
 	cmd.ValidArgsFunction = s.repo.complete(s.a)
 	s.repo.bindIdentity()
 	cmd.Flags().BoolVar(&s.anyQuorum, "any-quorum", false, "latest may be a backup of a member without quorum, which may be old")
@@ -38,11 +39,18 @@ func (s *restoreSources) Open(ctx context.Context, source string, anyTrailer boo
 	if err != nil {
 		return nil, err
 	}
+	signing, err := s.repo.signing(s.a)
+	if err != nil {
+		return nil, err
+	}
 	o, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
-		Identities: ids, AnyQuorum: s.anyQuorum, OlderOK: s.olderOK, AnyTrailer: anyTrailer,
+		Identities: ids, AnyQuorum: s.anyQuorum, OlderOK: s.olderOK, AnyTrailer: anyTrailer, Signing: signing,
 		OpenStore: func(ctx context.Context, location string) (store.Store, error) {
 			return s.repo.open(ctx, s.a, location)
 		},
 	})
 	return o, storeKind(err)
 }
+
+// Signing returns whose signatures a source must have.
+func (s *restoreSources) Signing() (snapshot.Signing, error) { return s.repo.signing(s.a) }

@@ -61,6 +61,8 @@ usage or configuration; 5 TARGET is a file that must not be replaced.`,
 		RunE: a.Run(func(ctx context.Context, args []string) error { return runSnapshotSave(ctx, a, f, args[0]) }),
 	}
 	f.bindS3(cmd, "")
+	f.bindTrust()
+	f.bindSigning()
 	cmd.ValidArgsFunction = f.complete(a)
 	f.bindEncryption()
 	f.keep.bind(cmd.Flags())
@@ -160,6 +162,9 @@ func (f *saveFlags) options(a *app.App) (snapshot.SaveOptions, error) {
 			return opts, cli.Usage(err)
 		}
 	}
+	if opts.Signing, err = f.signing(a); err != nil {
+		return opts, err
+	}
 	opts.LimitUpload, opts.PartSize = int64(f.limit), int64(f.partSize)
 	opts.StaleAfter, opts.Runs = time.Duration(f.stale), snapshot.Runs{Dir: runsDir(a)}
 	opts.Host, _ = os.Hostname()
@@ -244,6 +249,10 @@ func (f *saveFlags) fit(target string, opts snapshot.SaveOptions) error {
 		return errors.New("--lock-until and --legal-hold are for an S3 bucket with object lock")
 	case (!f.keep.policy().IsZero() || f.SkipUnchanged || f.Keep) && !isRepository(target):
 		return errors.New("--keep, --keep-* and --skip-unchanged are for a folder or bucket, not for a single file or a pipe")
+	case opts.Signing.Key != nil && target == "-":
+		return errors.New("--sign-with signs the manifest, and a pipe gets none")
+	case opts.Signing.Trusting() && opts.Signing.Key == nil:
+		return errors.New("--trust needs --sign-with here: the new backup would not be trusted itself")
 	case f.Overwrite && (isRepository(target) || target == "-"):
 		return errors.New("--overwrite is for a single file: in a folder or bucket every backup has a name of its own")
 	}

@@ -43,6 +43,7 @@ or configuration.`,
 		}),
 	}
 	f.bindS3(cmd, "")
+	f.bindTrust()
 	cmd.ValidArgsFunction = f.completeBackups(a, 1)
 	bindCluster(cmd.Flags(), &cluster, "look only at backups of this cluster")
 	return cmd

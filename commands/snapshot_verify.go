@@ -56,8 +56,10 @@ needs one.`,
 		RunE: a.Run(func(ctx context.Context, args []string) error { return unreachable(runSnapshotVerify(ctx, a, f, args)) }),
 	}
 	f.bindS3(cmd, "")
+	f.bindTrust()
 	cmd.ValidArgsFunction = f.completeBackups(a, 1)
 	f.bindIdentity()
+	f.bindSigning()
 	fs := cmd.Flags()
 	fs.StringVar(&f.level, "level", "", "stored, decoded or restored (default decoded, or as deep as the identities allow)")
 	fs.BoolVar(&f.drill, "drill", false, "the same as --level restored")
@@ -132,6 +134,14 @@ func (f *verifyFlags) options(a *app.App) (snapshot.VerifyOptions, error) {
 	case "", snapshot.LevelStored, snapshot.LevelDecoded, snapshot.LevelRestored:
 	default:
 		return opts, cli.Usagef("--level %q is none of stored, decoded, restored", f.level)
+	}
+	var err error
+	if opts.Signing, err = f.signing(a); err != nil {
+		return opts, err
+	}
+	if opts.Signing.Trusting() && opts.Signing.Key == nil && !opts.NoRecord {
+		opts.NoRecord = true
+		a.Note("no record is left: without --sign-with it would not be trusted")
 	}
 	ids, err := f.identities(a)
 	opts.Identities, opts.Now, opts.ToolVersion = ids, a.Now, toolversion.String()

@@ -68,7 +68,8 @@ func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedL
 		return nil, err
 	}
 	newest, _ := newestGood(all, false) // none is what the judgement says
-	unread := unread(unusable(all, newest))
+	younger := unusable(all, newest)
+	unread := unread(younger)
 	var good, proven []dated
 	if newest != nil {
 		seen, err := l.lastSeen(ctx)
@@ -87,6 +88,11 @@ func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedL
 		unread = append(unread, unreadRecords(all)...)
 	}
 	f := &Freshness{MaxSeconds: limit.Seconds(), VerifiedMaxSeconds: verifiedLimit.Seconds()}
+	for _, b := range younger {
+		if !b.unread {
+			f.Notes = append(f.Notes, fmt.Sprintf("backup %s does not count: %s", b.Name, b.Problem))
+		}
+	}
 	err = f.judge(judgeAge("good backup", good, limit, now).unless(unread),
 		judgeAge("verified backup", proven, verifiedLimit, now).unless(unread))
 	return f, err
@@ -235,7 +241,7 @@ func (l *listing) lastSeen(ctx context.Context) (*Seen, error) {
 	for _, newest := range slices.Backward(l.seen) {
 		key := newest.cluster + "/" + newest.base + seenSuffix
 		raw, err := readSmall(ctx, l.repo, key)
-		if errors.Is(err, store.ErrNotExist) {
+		if errors.Is(err, store.ErrNotExist) || errors.Is(err, ErrUntrusted) {
 			continue
 		}
 		var seen Seen

@@ -126,6 +126,11 @@ func (c *cleaner) find(ctx context.Context) error {
 			}
 		}
 	}
+	for _, lone := range c.loneSignatures() {
+		if name, ok := parseKey(lone.Key); ok {
+			c.consider(ctx, name, Leftover{Key: lone.Key, Since: lone.Modified})
+		}
+	}
 	slices.SortFunc(c.found, func(a, b Leftover) int { return strings.Compare(a.Key, b.Key) })
 	return nil
 }
@@ -161,6 +166,30 @@ func (c *cleaner) deleting(key string) bool {
 	return false
 }
 
+// loneSignatures returns the signatures of what the listing does not show.
+func (c *cleaner) loneSignatures() (lone []store.Object) {
+	there := map[string]bool{}
+	for _, o := range c.manifests {
+		there[o.cluster+"/"+o.base+manifestSuffix] = true
+	}
+	for _, o := range c.seen {
+		there[o.cluster+"/"+o.base+seenSuffix] = true
+	}
+	for _, keys := range c.records {
+		for _, key := range keys {
+			there[key] = true
+		}
+	}
+	for _, signatures := range c.signatures {
+		for _, o := range signatures {
+			if !there[strings.TrimSuffix(o.Key, signatureSuffix)] {
+				lone = append(lone, o)
+			}
+		}
+	}
+	return lone
+}
+
 // confirm asks for the manifest of everything that is about to be removed: with
 // one it is no leftover, whatever the listing showed.
 func (c *cleaner) confirm(ctx context.Context) {
@@ -170,6 +199,9 @@ func (c *cleaner) confirm(ctx context.Context) {
 	for _, l := range c.found {
 		name, _ := parseKey(l.Key)
 		manifest := name.cluster + "/" + name.base + manifestSuffix
+		if name.kind == kindSignature {
+			manifest = strings.TrimSuffix(l.Key, signatureSuffix)
+		}
 		if l.Upload != "" || l.Kept {
 			continue
 		}

@@ -117,11 +117,12 @@ func copyBackup(ctx context.Context, from, to store.Store, b *Backup) (serverSid
 		return false, fmt.Errorf("%w: %s", ErrIncomplete, b.Problem)
 	}
 	check := func(r io.Reader) io.Reader { return &expecting{counted: newCounted(r), manifest: &b.Manifest} }
+	from, to = bare(from), bare(to) // a signature goes with what it signs, as it is
 	serverSide, err = store.Copy(ctx, from, to, b.key(b.Data), check)
 	if err != nil {
 		return serverSide, err
 	}
-	for _, key := range append(slices.Clone(b.records), b.key(b.Name+manifestSuffix)) {
+	for _, key := range slices.Concat(b.signatures, b.records, []string{b.key(b.Name + manifestSuffix)}) {
 		if _, err := store.Copy(ctx, from, to, key, nil); err != nil {
 			return serverSide, err
 		}

@@ -24,9 +24,10 @@ const (
 // listing is a repository's objects, sorted out.
 type listing struct {
 	repo            store.Store
-	manifests, seen []object                // oldest first
-	records         map[string][]string     // keys, by base name
-	data            map[string]store.Object // by key
+	manifests, seen []object                  // oldest first
+	records         map[string][]string       // keys, by base name
+	signatures      map[string][]store.Object // by the base name of what they sign
+	data            map[string]store.Object   // by key
 }
 
 func readListing(ctx context.Context, repo store.Store, cluster string) (*listing, error) {
@@ -41,7 +42,7 @@ func readListing(ctx context.Context, repo store.Store, cluster string) (*listin
 }
 
 func newListing(repo store.Store, objects []store.Object) *listing {
-	l := &listing{repo: repo, records: map[string][]string{}, data: map[string]store.Object{}}
+	l := &listing{repo: repo, records: map[string][]string{}, signatures: map[string][]store.Object{}, data: map[string]store.Object{}}
 	for _, o := range objects {
 		name, ok := parseKey(o.Key)
 		switch {
@@ -52,6 +53,8 @@ func newListing(repo store.Store, objects []store.Object) *listing {
 			l.seen = append(l.seen, name)
 		case name.kind == kindVerified:
 			l.records[name.base] = append(l.records[name.base], o.Key)
+		case name.kind == kindSignature:
+			l.signatures[name.base] = append(l.signatures[name.base], o)
 		default:
 			l.data[o.Key] = o
 		}
@@ -182,6 +185,14 @@ func (l *listing) manifest(ctx context.Context, o object) ([]byte, error) {
 	return raw, errors.Join(listErr, err)
 }
 
+// signaturesOf returns the keys of the signatures of what has that name.
+func (l *listing) signaturesOf(o object) (keys []string) {
+	for _, signature := range l.signatures[o.base] {
+		keys = append(keys, signature.Key)
+	}
+	return keys
+}
+
 // backup reads one backup; nil if it was deleted meanwhile.
 func (l *listing) backup(ctx context.Context, o object) (*Backup, error) {
 	raw, err := l.manifest(ctx, o)
@@ -191,7 +202,7 @@ func (l *listing) backup(ctx context.Context, o object) (*Backup, error) {
 	if err != nil && fatal(ctx, err) {
 		return nil, err
 	}
-	b := &Backup{records: l.records[o.base], unread: err != nil && !errors.Is(err, ErrManifest)}
+	b := &Backup{records: l.records[o.base], signatures: l.signaturesOf(o), unread: err != nil && !errors.Is(err, ErrManifest)}
 	var m *Manifest
 	if err == nil {
 		m, err = parseManifest(raw)

@@ -129,15 +129,27 @@ func readSmall(ctx context.Context, s store.Store, key string) (raw []byte, err 
 }
 
 func readOnce(ctx context.Context, s store.Store, key string) ([]byte, error) {
+	return readWhole(ctx, s, key, maxManifest)
+}
+
+// readWhole reads an object of at most limit bytes.
+func readWhole(ctx context.Context, s store.Store, key string, limit int64) ([]byte, error) {
 	body, size, err := s.Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if size > maxManifest {
-		return nil, errors.Join(fmt.Errorf("%w: %s has %d bytes", ErrManifest, key, size), body.Close())
+	if size > limit {
+		return nil, errors.Join(tooLarge(key, limit), body.Close())
 	}
-	raw, err := io.ReadAll(io.LimitReader(body, maxManifest))
+	raw, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err == nil && int64(len(raw)) > limit { // the store told another size
+		err = tooLarge(key, limit)
+	}
 	return raw, errors.Join(err, body.Close())
+}
+
+func tooLarge(key string, limit int64) error {
+	return fmt.Errorf("%w: %s has more than %d bytes", ErrManifest, key, limit)
 }
 
 // writeJSON stores a value as an indented JSON object.

@@ -54,11 +54,20 @@ const (
 	kindManifest
 	kindVerified // a verification record
 	kindSeen     // a run that found nothing changed
+	kindSignature
 )
 
 // parseKey takes a key of a repository apart. It returns false for whatever
 // this program did not write.
 func parseKey(key string) (object, bool) {
+	if record, ok := strings.CutSuffix(key, signatureSuffix); ok {
+		o, ok := parseKey(record)
+		if !ok || o.kind == kindData || o.kind == kindSignature {
+			return object{}, false
+		}
+		o.kind = kindSignature
+		return o, true
+	}
 	cluster, file := path.Split(key)
 	cluster = strings.TrimSuffix(cluster, "/")
 	base, ending, ok := strings.Cut(file, ".")

@@ -50,6 +50,7 @@ type OpenOptions struct {
 	// AnyTrailer reads on where the SHA-256 at the end is missing or wrong.
 	// What a manifest says is checked anyway.
 	AnyTrailer bool
+	Signing    Signing // of a file; a repository has its own
 	// OpenStore opens the repository at a location.
 	OpenStore func(ctx context.Context, location string) (store.Store, error)
 }
@@ -161,7 +162,7 @@ func passedOver(all []*Backup, latest *Backup) (notes []string) {
 
 // openFile opens a file, with the manifest beside it where there is one.
 func openFile(ctx context.Context, name string, opts OpenOptions) (*Opened, error) {
-	m, err := ManifestOf(name)
+	m, err := opts.Signing.ManifestOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,20 @@ func openFile(ctx context.Context, name string, opts OpenOptions) (*Opened, erro
 
 // ManifestOf reads the manifest that belongs to a file, nil if there is none:
 // FILE.json, or in a repository the name without its ending.
-func ManifestOf(name string) (*Manifest, error) {
+func ManifestOf(name string) (*Manifest, error) { return Signing{}.ManifestOf(name) }
+
+// ManifestOf reads the manifest that belongs to a file. Where only what is signed
+// counts, a file without a signed manifest is ErrUntrusted; else the manifest is
+// nil if there is none.
+func (s Signing) ManifestOf(name string) (*Manifest, error) {
+	m, err := s.manifestOf(name)
+	if err == nil && m == nil && s.Trusting() {
+		err = fmt.Errorf("%s: %w: there is no manifest beside it", name, ErrUntrusted)
+	}
+	return m, err
+}
+
+func (s Signing) manifestOf(name string) (*Manifest, error) {
 	names := []string{name + manifestSuffix}
 	base, _, _ := strings.Cut(filepath.Base(name), ".")
 	if _, _, ok := parseBase(base); ok {
@@ -188,6 +202,9 @@ func ManifestOf(name string) (*Manifest, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read manifest: %w", err)
+		}
+		if err := s.checkFile(candidate, raw); err != nil {
+			return nil, err
 		}
 		m, err := parseManifest(raw)
 		if err != nil {

@@ -162,7 +162,7 @@ func (p *Pruned) delete(ctx context.Context, repo store.Store, runs Runs) error 
 	file := runFile{Repository: placeOf(repo)}
 	for _, d := range p.Decisions {
 		if !d.Keep {
-			file.Deleting = append(file.Deleting, append([]string{d.Backup.key(d.Backup.Data)}, d.Backup.records...)...)
+			file.Deleting = append(file.Deleting, d.Backup.attached()...)
 		}
 	}
 	if len(file.Deleting) == 0 {
@@ -186,9 +186,14 @@ func (p *Pruned) delete(ctx context.Context, repo store.Store, runs Runs) error 
 	return nil
 }
 
+// attached returns the keys of what belongs to a manifest, in the order in which
+// it goes after it.
+func (b *Backup) attached() []string {
+	return slices.Concat([]string{b.key(b.Data)}, b.records, b.signatures)
+}
+
 func deleteBackup(ctx context.Context, repo store.Store, b *Backup) error {
-	keys := append([]string{b.key(b.Name + manifestSuffix), b.key(b.Data)}, b.records...)
-	for _, key := range keys {
+	for _, key := range append([]string{b.key(b.Name + manifestSuffix)}, b.attached()...) {
 		if err := repo.Delete(ctx, key); err != nil {
 			return err
 		}
@@ -206,7 +211,9 @@ func (l *listing) dropSeen(ctx context.Context) error {
 	var errs []error
 	for _, o := range l.seen {
 		if o.at.Before(newest[o.cluster]) {
-			errs = append(errs, l.repo.Delete(ctx, o.cluster+"/"+o.base+seenSuffix))
+			for _, key := range append([]string{o.cluster + "/" + o.base + seenSuffix}, l.signaturesOf(o)...) {
+				errs = append(errs, l.repo.Delete(ctx, key))
+			}
 		}
 	}
 	return errors.Join(errs...)

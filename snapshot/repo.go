@@ -29,8 +29,9 @@ type Backup struct {
 	// Verified is the verification that counts, see standing.
 	Verified *Verification `json:"verified,omitempty"`
 
-	records []string // keys of its verification records
-	unread  bool     // it could not be looked at, so it may well be good
+	records    []string // keys of its verification records
+	signatures []string // keys of the signatures of its manifest and its records
+	unread     bool     // it could not be looked at, so it may well be good
 	// unreadRecord is why a verification of it could not be read, which may have
 	// found it damaged.
 	unreadRecord error

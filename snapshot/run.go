@@ -105,7 +105,7 @@ type dead struct {
 // placeOf names a repository in a run's file: a folder in the same way from
 // everywhere.
 func placeOf(repo store.Store) string {
-	if folder, ok := repo.(*store.Folder); ok {
+	if folder, ok := folderOf(repo); ok {
 		return absolute(folder.URL()) + "/"
 	}
 	return repo.URL()

@@ -42,6 +42,8 @@ type SaveOptions struct {
 	SkipUnchanged bool       // leave a small record instead where no revision was made since the last backup
 	Lock          store.Lock // set on data and manifest once both are there
 
+	Signing Signing // of the manifest beside a file; a repository has its own
+
 	Runs       Runs
 	StaleAfter time.Duration // see CleanOptions
 

@@ -58,7 +58,7 @@ func SaveFile(ctx context.Context, src Source, name string, opts SaveOptions) (*
 	}
 	if err == nil {
 		err = withFolderLocked(ctx, filepath.Dir(name), func() error {
-			return publish(ctx, folder, temp, saved.Manifest)
+			return publish(ctx, folder, temp, saved.Manifest, opts.Signing)
 		})
 	}
 	if err != nil {
@@ -85,14 +85,16 @@ type renamer interface {
 // publish puts a finished file in its place, with its manifest. The manifest of
 // the file before goes first: beside the new one it would call that damaged, and
 // without any either file can be verified by the SHA-256 at its end.
-func publish(ctx context.Context, folder renamer, temp string, m *Manifest) error {
-	if err := folder.Delete(ctx, m.Data+manifestSuffix); err != nil {
-		return err
+func publish(ctx context.Context, folder renamer, temp string, m *Manifest, signing Signing) error {
+	for _, old := range []string{m.Data + manifestSuffix, m.Data + manifestSuffix + signatureSuffix} {
+		if err := folder.Delete(ctx, old); err != nil {
+			return err
+		}
 	}
 	if err := folder.Rename(temp, m.Data); err != nil {
 		return err
 	}
-	return writeJSON(ctx, folder, m.Data+manifestSuffix, m)
+	return writeJSON(ctx, signing.Repository(folder), m.Data+manifestSuffix, m)
 }
 
 // sweepParts removes unfinished files of the same name: those of dead runs of

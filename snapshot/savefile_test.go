@@ -54,7 +54,7 @@ func (f *cutShort) Put(ctx context.Context, key string, src io.Reader, opts stor
 func TestAFileNeverStandsBesideTheManifestOfAnother(t *testing.T) {
 	t.Parallel()
 	const name, temp = "x.db", ".x.db.00112233.part"
-	for steps, want := range []string{"old, with its manifest", "old", "new", "new, with its manifest"} {
+	for steps, want := range []string{"old, with its manifest", "old", "old", "new", "new, with its manifest"} {
 		dir := t.TempDir()
 		write := func(file, content string) {
 			t.Helper()
@@ -66,8 +66,8 @@ func TestAFileNeverStandsBesideTheManifestOfAnother(t *testing.T) {
 		write(name+manifestSuffix, `{"memberName": "old"}`)
 		write(temp, "new")
 		folder := &cutShort{store.NewFolder(dir), steps}
-		err := publish(t.Context(), folder, temp, &Manifest{Data: name, MemberName: "new"})
-		if (err == nil) != (steps == 3) {
+		err := publish(t.Context(), folder, temp, &Manifest{Data: name, MemberName: "new"}, Signing{})
+		if (err == nil) != (steps == 4) {
 			t.Errorf("after %d steps: %v", steps, err)
 		}
 		raw, err := os.ReadFile(filepath.Join(dir, name))

@@ -44,7 +44,7 @@ func Save(ctx context.Context, src Source, repo store.Store, opts SaveOptions) (
 	if err != nil {
 		return nil, err
 	}
-	_, folder := repo.(*store.Folder)
+	_, folder := folderOf(repo)
 	opts.examineFile = folder && opts.plain()
 	k := &keeper{repo: repo, opts: opts}
 	if k.run, err = opts.Runs.start(newRun(), runFile{Repository: placeOf(repo)}); err != nil {
@@ -192,7 +192,7 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	m := saved.Manifest
 	data := m.ClusterID + "/" + m.Data
 	err := error(nil)
-	if folder, ok := k.repo.(*store.Folder); ok && k.opts.examineFile {
+	if folder, ok := folderOf(k.repo); ok && k.opts.examineFile {
 		err = m.examine(ctx, folder.Path(data))
 	}
 	if err == nil {
@@ -209,7 +209,13 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
-		return fmt.Errorf("save snapshot: %w", errors.Join(err, k.repo.Delete(ctx, manifest), k.repo.Delete(ctx, data)))
+		errs := []error{err}
+		for _, key := range []string{manifest, manifest + signatureSuffix, data} {
+			if key != manifest+signatureSuffix || signs(k.repo) {
+				errs = append(errs, k.repo.Delete(ctx, key))
+			}
+		}
+		return fmt.Errorf("save snapshot: %w", errors.Join(errs...))
 	}
 	if k.opts.Lock == (store.Lock{}) {
 		return nil
@@ -228,7 +234,11 @@ var ErrNotStored = errors.New("the store has not what it said to have stored")
 // confirmStored looks at data and manifest once more: another host may have taken
 // the data for a leftover meanwhile, and not every store keeps what it accepts.
 func (k *keeper) confirmStored(ctx context.Context, m *Manifest) error {
-	for _, name := range []string{m.Data, m.Name + manifestSuffix} {
+	names := []string{m.Data, m.Name + manifestSuffix}
+	if signs(k.repo) {
+		names = append(names, m.Name+manifestSuffix+signatureSuffix)
+	}
+	for _, name := range names {
 		key := m.ClusterID + "/" + name
 		object, err := k.repo.Stat(ctx, key)
 		if errors.Is(err, store.ErrNotExist) {

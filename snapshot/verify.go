@@ -25,6 +25,7 @@ type VerifyOptions struct {
 	// NoRecord leaves no verification record in the repository.
 	NoRecord    bool
 	ToolVersion string
+	Signing     Signing // of a file; a repository has its own
 	Now         func() time.Time
 	Progress    progress.Func
 }
@@ -47,7 +48,7 @@ func Verify(ctx context.Context, repo store.Store, b *Backup, opts VerifyOptions
 		body, _, err := repo.Get(ctx, key)
 		return body, err
 	}
-	if folder, ok := repo.(*store.Folder); ok {
+	if folder, ok := folderOf(repo); ok {
 		s.file = folder.Path(key)
 	}
 	if b.Problem != "" {
@@ -77,7 +78,12 @@ func Verify(ctx context.Context, repo store.Store, b *Backup, opts VerifyOptions
 
 // VerifyFile proves a file, by the manifest beside it where there is one.
 func VerifyFile(ctx context.Context, name string, opts VerifyOptions) (*Verification, error) {
-	m, err := ManifestOf(name)
+	m, err := opts.Signing.ManifestOf(name)
+	if errors.Is(err, ErrUntrusted) {
+		v := newVerification(name, opts)
+		v.add("signed", ResultBad, err.Error(), 0)
+		return v.close(), nil
+	}
 	if err != nil {
 		return nil, err
 	}

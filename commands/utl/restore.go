@@ -30,6 +30,8 @@ type Sources interface {
 	// Open opens a source. anyTrailer reads on where the SHA-256 at the end is
 	// missing or wrong.
 	Open(ctx context.Context, source string, anyTrailer bool) (*snapshot.Opened, error)
+	// Signing returns whose signatures a source must have.
+	Signing() (snapshot.Signing, error)
 }
 
 const restoreHelp = `Makes a data directory out of a snapshot, for one member of a new cluster. The

@@ -79,7 +79,7 @@ func restoreLine(o restoreOptions, opts snapshot.RestoreOptions, f snapshot.Fact
 // runs the plan. A proxy's password stays here.
 func accessFlags(fs *pflag.FlagSet) (args []string) {
 	fs.Visit(func(f *pflag.Flag) {
-		if f.Name != "identity" && f.Name != "config" && f.Name != "timeout" && !strings.HasPrefix(f.Name, "s3-") {
+		if f.Name != "identity" && f.Name != "trust" && f.Name != "config" && f.Name != "timeout" && !strings.HasPrefix(f.Name, "s3-") {
 			return
 		}
 		values := []string{f.Value.String()}

@@ -27,8 +27,18 @@ type restoreSource struct {
 
 // openRestoreSource opens a file, a data directory, or a backup.
 func openRestoreSource(ctx context.Context, t *tree, sources Sources, name string, o restoreOptions) (*restoreSource, error) {
+	signing := snapshot.Signing{}
+	if sources != nil {
+		var err error
+		if signing, err = sources.Signing(); err != nil {
+			return nil, err
+		}
+	}
 	info, err := os.Stat(name)
 	dataDir := err == nil && info.IsDir() && isDataDir(name)
+	if signing.Trusting() && (dataDir || err == nil && !info.IsDir() && !info.Mode().IsRegular()) {
+		return nil, cli.Usagef("--trust is for backups: %s has no manifest that could be signed", name)
+	}
 	switch {
 	case dataDir:
 		return openDataDir(ctx, t, name, o.sourceWALDir)
@@ -57,7 +67,7 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 	}
 	src := &restoreSource{close: f.Close, pinned: name}
 	src.RestoreSource = snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}
-	if src.manifest, err = snapshot.ManifestOf(name); err != nil {
+	if src.manifest, err = signing.ManifestOf(name); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if src.manifest != nil && !src.manifest.Quorum {

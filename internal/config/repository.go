@@ -16,6 +16,7 @@ func repositoryFlags() map[string]string {
 		"endpoint": "s3-endpoint", "region": "s3-region", "addressing": "s3-addressing", "ca": "s3-ca-file",
 		"insecureSkipVerify": "s3-insecure-skip-verify", "checksum": "s3-checksum", "sse": "s3-sse", "profile": "s3-profile",
 		"proxy": "s3-proxy", "retryFor": "s3-retry-for", "encryptTo": "encrypt-to", "identity": "identity",
+		"trust": "trust", "signWith": "sign-with", "signPasswordFile": "sign-password-file",
 		"keepLast": "keep-last", "keepHourly": "keep-hourly", "keepDaily": "keep-daily", "keepWeekly": "keep-weekly",
 		"keepMonthly": "keep-monthly", "keepYearly": "keep-yearly", "keepWithin": "keep-within", "maxSize": "max-size",
 		"keepByMember": "keep-by-member",
