@@ -44,13 +44,10 @@ func newSnapshotSaveCmd(a *app.App) *cobra.Command {
 		Long: `Streams a snapshot to TARGET: a file, a folder ending in /, s3://BUCKET/PREFIX/,
 @NAME of a configured repository, or - for standard output. Of several endpoints
 it takes a follower that serves linearizable reads and is not being
-defragmented, and the next one if that fails. Nothing is staged on disk unless
-told, nothing broken is ever stored: the SHA-256 at the snapshot's end is
-checked before the upload is completed.
-
-An existing file is replaced only if it is an older snapshot of the same cluster
-(--overwrite replaces any). In a folder or bucket, leftovers of killed runs are
-removed first, and --keep-* prunes after success.
+defragmented, and the next one if that fails. Nothing broken is stored: the
+SHA-256 at the snapshot's end is checked before the upload is completed. A file
+is replaced only by a younger snapshot of its cluster. In a folder or bucket,
+leftovers of killed runs are removed first, and --keep-* prunes after success.
 
 Exit codes: 0 saved; 1 not saved, or saved but not pruned or locked; 2 wrong
 usage or configuration; 5 TARGET is a file that must not be replaced.`,
