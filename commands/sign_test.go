@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,6 +33,38 @@ func keyFiles(t *testing.T, dir, name string) string {
 		}
 	}
 	return public.String()
+}
+
+// A manifest that is right about the bytes, and of another cluster, is refused by
+// restore and verify.
+func TestAFileOfAnotherClusterIsRefused(t *testing.T) {
+	t.Parallel()
+	s, dir := newSession(t), t.TempDir()
+	file := filepath.Join(dir, "backup.db")
+	if got := s.run("snapshot", "save", file); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	raw, err := os.ReadFile(file + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := regexp.MustCompile(`"memberID": "[0-9a-f]+"`).ReplaceAll(raw, []byte(`"memberID": "00000000000000ff"`))
+	if err := os.WriteFile(file+".json", changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "m1")
+	for _, tc := range []struct {
+		args []string
+		code int
+	}{{[]string{"verify", file}, 3}, {[]string{"restore", file, "--data-dir", data}, 1}} {
+		got := s.run(append([]string{"snapshot"}, tc.args...)...)
+		if got.code != tc.code || !strings.Contains(got.out+got.err, "member 00000000000000ff") {
+			t.Errorf("%q: %+v", tc.args, got)
+		}
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("the refused restore left %s: %v", data, err)
+	}
 }
 
 // From the flags and the configuration to each command that has to refuse.

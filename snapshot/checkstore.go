@@ -94,7 +94,7 @@ func (c *storeCheck) get(key string, want []byte) error {
 	if err != nil {
 		return err
 	}
-	got, err := io.ReadAll(body)
+	got, err := io.ReadAll(io.LimitReader(body, int64(len(want))+1))
 	if err == nil && !bytes.Equal(got, want) {
 		err = fmt.Errorf("%d other bytes came back than the %d that were put", len(got), len(want))
 	}

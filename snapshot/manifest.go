@@ -95,6 +95,33 @@ func (m *Manifest) Encrypted() bool { return len(m.Recipients) > 0 }
 // ErrManifest tells that something is no manifest that this program can read.
 var ErrManifest = errors.New("not a readable manifest")
 
+// errLarger tells of data that is larger than its manifest says. It is not read on:
+// a small object may become a large one.
+var errLarger = errors.New("it is larger than its manifest says")
+
+// bound reads a snapshot no further than the manifest says, if there is one.
+func (m *Manifest) bound(r io.Reader) io.Reader {
+	if m == nil {
+		return r
+	}
+	return &bounded{src: r, left: m.SnapshotBytes}
+}
+
+// bounded fails at the first byte beyond.
+type bounded struct {
+	src  io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		b.left = 0
+		return n - 1, fmt.Errorf("%w: %w", ErrIncomplete, errLarger)
+	}
+	return n, err
+}
+
 // parseManifest reads a manifest and checks what the rest relies on.
 func parseManifest(raw []byte) (*Manifest, error) {
 	var m Manifest
@@ -104,7 +131,7 @@ func parseManifest(raw []byte) (*Manifest, error) {
 	switch {
 	case m.Schema > Schema:
 		return nil, fmt.Errorf("%w: its format %d is newer than this program's %d", ErrManifest, m.Schema, Schema)
-	case m.Schema < 1, m.Name == "", m.Data == "", m.CreatedAt.IsZero(), m.StoredBytes <= 0, len(m.StoredSHA256) != 64, len(m.SnapshotSHA256) != 64:
+	case m.Schema < 1, m.Name == "", m.Data == "", m.CreatedAt.IsZero(), m.StoredBytes <= 0, m.SnapshotBytes <= 0, len(m.StoredSHA256) != 64, len(m.SnapshotSHA256) != 64:
 		return nil, fmt.Errorf("%w: fields are missing", ErrManifest)
 	}
 	return &m, nil

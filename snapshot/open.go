@@ -236,7 +236,7 @@ func open(ctx context.Context, body io.ReadCloser, name string, m *Manifest, opt
 		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), body.Close())
 	}
 	o := &Opened{Name: name, Manifest: m}
-	v := &verified{checked: newChecked(plain), stored: stored, manifest: m, name: name}
+	v := &verified{checked: newChecked(m.bound(plain)), stored: stored, manifest: m, name: name}
 	v.lenient = opts.AnyTrailer
 	if m != nil {
 		o.Size = m.SnapshotBytes

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/etcdkit/etcdkit/internal/hint"
 	"github.com/etcdkit/etcdkit/internal/mvccdb"
 	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/store"
@@ -280,7 +281,7 @@ func (m *Manifest) examine(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("look into the snapshot: %w", err)
 	}
-	if err := m.refuse(report.Revision, report.Damage); err != nil {
+	if err := m.refuse(report.Revision, report.Damage, &report.State); err != nil {
 		return err
 	}
 	m.Examined = true
@@ -296,7 +297,7 @@ func (m *Manifest) accept(found *mvccdb.Streamed) error {
 		m.unexamined = found.Unexamined
 		return nil
 	}
-	if err := m.refuse(found.Revision, found.Damage); err != nil {
+	if err := m.refuse(found.Revision, found.Damage, &found.State); err != nil {
 		return err
 	}
 	m.Examined, m.Revision = true, found.Revision
@@ -305,12 +306,15 @@ func (m *Manifest) accept(found *mvccdb.Streamed) error {
 }
 
 // refuse says why what was found in a snapshot makes it no backup.
-func (m *Manifest) refuse(revision int64, damage []*mvccdb.Damage) error {
+func (m *Manifest) refuse(revision int64, damage []*mvccdb.Damage, state *mvccdb.State) error {
 	switch {
 	case len(damage) > 0:
 		return fmt.Errorf("%w: the database of %s is damaged itself: %w", ErrIncomplete, m.Endpoint, damage[0])
 	case m.Quorum && revision < m.RevisionBefore:
 		return fmt.Errorf("%w: it is at revision %d, and %s had served %d before", ErrIncomplete, revision, m.Endpoint, m.RevisionBefore)
+	case m.foreign(state) != "":
+		return hint.With(fmt.Errorf("%w: %s was member %s when it was asked, and sent the snapshot of another cluster", ErrIncomplete, m.Endpoint, m.MemberID),
+			"several clusters answer behind that endpoint: name the members themselves")
 	}
 	return nil
 }

@@ -214,7 +214,7 @@ func (s subject) decode(stored io.Reader, opts VerifyOptions, to *decoded) (*che
 		return nil, err
 	}
 	defer decoded.Close()
-	plain := newChecked(decoded)
+	plain := newChecked(s.manifest.bound(decoded))
 	switch {
 	case opts.Level == LevelStored:
 		return plain, copyAll(io.Discard, plain)
@@ -290,7 +290,7 @@ func (v *Verification) checkDatabase(ctx context.Context, m *Manifest, opts Veri
 		return nil
 	}
 	v.take(report)
-	if wrong := v.contradiction(m); wrong != "" {
+	if wrong := m.contradicts(report); wrong != "" {
 		v.add("decoded", ResultBad, wrong, took)
 		return nil
 	}
@@ -313,18 +313,4 @@ func spoiled(err error) bool {
 func (v *Verification) take(r *mvccdb.Report) {
 	keys, hash, compact := int64(r.LiveKeys), r.HashKV.Hash, r.HashKV.CompactRevision
 	v.Revision, v.Keys, v.HashKV, v.CompactRevision = r.Revision, &keys, &hash, &compact
-}
-
-// contradiction says where the file and the manifest differ, "" if nowhere.
-func (v *Verification) contradiction(m *Manifest) string {
-	switch {
-	case m == nil:
-	case v.Revision < m.earliest() || v.Revision > m.latest():
-		return fmt.Sprintf("the file is at revision %d, the manifest says from %d to %d", v.Revision, m.earliest(), m.latest())
-	case m.Keys != nil && *m.Keys != *v.Keys:
-		return fmt.Sprintf("the file has %d keys, the manifest says %d", *v.Keys, *m.Keys)
-	case m.HashKV != nil && m.HashRevision == v.Revision && *m.HashKV != *v.HashKV:
-		return fmt.Sprintf("the file's hash is %d, the manifest says %d", *v.HashKV, *m.HashKV)
-	}
-	return ""
 }

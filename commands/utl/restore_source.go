@@ -22,7 +22,8 @@ type restoreSource struct {
 	close    func() error
 	notes    []string
 	pinned   string             // names the same snapshot, later and elsewhere
-	manifest *snapshot.Manifest // of a plain file
+	manifest *snapshot.Manifest // nil where there is none
+	plain    bool               // the source is the snapshot itself, which nothing has held against the manifest
 }
 
 // openRestoreSource opens a file, a data directory, or a backup.
@@ -65,7 +66,7 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 		}
 		return openBackup(ctx, sources, name, o.skipHash)
 	}
-	src := &restoreSource{close: f.Close, pinned: name}
+	src := &restoreSource{close: f.Close, pinned: name, plain: true}
 	src.RestoreSource = snapshot.RestoreSource{Name: name, Reader: f, At: f, Size: info.Size()}
 	if src.manifest, err = signing.ManifestOf(name); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -79,8 +80,13 @@ func openRestoreSource(ctx context.Context, t *tree, sources Sources, name strin
 // accept returns what has a word about the snapshot before it is restored.
 func (s *restoreSource) accept(before func(snapshot.Copied) error) func(snapshot.Copied) error {
 	return func(c snapshot.Copied) error {
-		if s.manifest != nil {
+		if s.manifest != nil && s.plain {
 			if err := s.manifest.Describes(c); err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+		}
+		if s.manifest != nil && c.Report != nil {
+			if err := s.manifest.Agrees(c.Report); err != nil {
 				return fmt.Errorf("%s: %w", s.Name, err)
 			}
 		}
@@ -165,7 +171,7 @@ func openBackup(ctx context.Context, sources Sources, name string, skipHash bool
 		return nil, err
 	}
 	src := snapshot.RestoreSource{Name: o.Name, Reader: o, Size: o.Size}
-	return &restoreSource{RestoreSource: src, close: o.Close, notes: o.Notes, pinned: o.Pinned(name)}, nil
+	return &restoreSource{RestoreSource: src, close: o.Close, notes: o.Notes, pinned: o.Pinned(name), manifest: o.Manifest}, nil
 }
 
 // parseOwner reads USER or USER:GROUP, by name or number.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,17 +23,19 @@ const clockKey = "etcdkit-clock"
 // about what it holds: the S3 client takes any document for a listing, an HTML
 // page for an empty one, and every 404 for a missing object.
 func checkAnswer(req *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusBadRequest && req.URL.Scheme == "http" {
+		if err := wantsTLS(resp); err != nil {
+			return err
+		}
+	}
+	if err := refusesInItsPlace(req, resp); err != nil {
+		return err
+	}
 	wanted := rootsOf(req, resp.StatusCode)
 	if wanted == nil {
 		return nil
 	}
-	// The answer's end is found by the client, not here.
-	head := bufio.NewReaderSize(resp.Body, answerHead)
-	begin, err := head.Peek(answerHead)
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{head, resp.Body}
+	begin, err := beginning(resp)
 	if len(begin) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -42,11 +45,61 @@ func checkAnswer(req *http.Request, resp *http.Response) error {
 			return nil
 		}
 	}
-	kind := resp.Header.Get("Content-Type")
-	if kind == "" {
-		kind = "without a type"
+	return fmt.Errorf("%w: HTTP %d, %s", ErrForeign, resp.StatusCode, kindOf(resp))
+}
+
+// beginning looks at the beginning of an answer. Its end is found by the client, not
+// here.
+func beginning(resp *http.Response) ([]byte, error) {
+	head := bufio.NewReaderSize(resp.Body, answerHead)
+	begin, err := head.Peek(answerHead)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{head, resp.Body}
+	return begin, err
+}
+
+// errRefusedInItsPlace is ErrForeign of somebody who refuses: it does not pass.
+var errRefusedInItsPlace = fmt.Errorf("%w", ErrForeign)
+
+// refusesInItsPlace tells a refusal of somebody in front of the store, of a proxy
+// say, from one of the store, which comes as an error document. Where there is no
+// document nobody knows.
+func refusesInItsPlace(req *http.Request, resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusProxyAuthRequired:
+		return fmt.Errorf("%w: the proxy asks for a name and a password", errRefusedInItsPlace)
+	case http.StatusUnauthorized, http.StatusForbidden:
+	default:
+		return nil
 	}
-	return fmt.Errorf("%w: HTTP %d, %s", ErrForeign, resp.StatusCode, kind)
+	if req.Method == http.MethodHead {
+		return nil
+	}
+	begin, _ := beginning(resp)
+	if len(begin) == 0 || rootOf(begin) == "Error" {
+		return nil
+	}
+	return fmt.Errorf("%w: HTTP %d, %s", errRefusedInItsPlace, resp.StatusCode, kindOf(resp))
+}
+
+// kindOf says what an answer is.
+func kindOf(resp *http.Response) string {
+	if kind := resp.Header.Get("Content-Type"); kind != "" {
+		return kind
+	}
+	return "without a type"
+}
+
+// wantsTLS knows the answers of Go's server and of nginx to a request without TLS.
+func wantsTLS(resp *http.Response) error {
+	begin, _ := beginning(resp)
+	text := strings.ToLower(string(begin))
+	if strings.Contains(text, "http request to an https server") || strings.Contains(text, "plain http request was sent to https port") {
+		return errSpeaksTLS
+	}
+	return nil
 }
 
 // rootsOf returns the documents of which one must answer a request, nil where

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/encrypt"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // Defaults of S3Options.
@@ -156,6 +156,9 @@ func (o S3Options) sse() (encrypt.ServerSide, error) {
 	case kind == "kms" && arg != "":
 		return encrypt.NewSSEKMS(arg, nil)
 	case kind == "c" && arg != "":
+		if _, secure, err := o.endpoint(); err != nil || !secure {
+			return nil, errors.Join(err, errKeyInClear)
+		}
 		key, err := readKey(arg)
 		if err != nil {
 			return nil, err
@@ -165,9 +168,20 @@ func (o S3Options) sse() (encrypt.ServerSide, error) {
 	return nil, fmt.Errorf("%w: server-side encryption %q is none of s3, kms:KEYID, c:FILE", ErrConfig, kind)
 }
 
+// errKeyInClear refuses to send the customer's key where everybody on the way
+// reads it.
+var errKeyInClear = hint.With(fmt.Errorf("%w: server-side encryption with a key of your own sends the key with every request, and the endpoint is plain HTTP", ErrConfig),
+	"give an https:// endpoint, or encrypt before the upload with --encrypt-to")
+
+// maxKeyFile and maxCAFile bound what is read as a key and as authorities.
+const (
+	maxKeyFile = 4 << 10
+	maxCAFile  = 16 << 20
+)
+
 // readKey reads a 32-byte key, raw or in base64.
 func readKey(name string) ([]byte, error) {
-	raw, err := os.ReadFile(name)
+	raw, err := regular.ReadFile(name, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: read encryption key: %w", ErrConfig, err)
 	}
@@ -230,33 +244,4 @@ type request struct {
 	verb  string // as in "put object"
 	right string // the permission it takes
 	key   string
-}
-
-// findCredentials builds the chain of the AWS tools and proves that it yields
-// something: without, a request would go out anonymously and be denied for the
-// wrong reason.
-func findCredentials(ctx context.Context, opts S3Options, t *transport) (*credentials.Credentials, error) {
-	client, profile := t.metadataClient(), opts.Profile
-	var chain []credentials.Provider
-	if profile == "" {
-		chain = append(chain, &credentials.EnvAWS{})
-	}
-	chain = append(chain, &credentials.FileAWSCredentials{Profile: profile})
-	if profile == "" {
-		chain = append(chain, &credentials.IAM{Client: client, Endpoint: opts.MetadataEndpoint})
-	}
-	creds := credentials.New(&credentials.Chain{Providers: chain})
-	got, err := creds.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
-	if err == nil && got.AccessKeyID != "" && got.SecretAccessKey != "" {
-		return creds, nil
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if profile != "" {
-		return nil, hint.With(fmt.Errorf("%w: profile %q has no S3 credentials", ErrConfig, profile),
-			"check that name in ~/.aws/credentials and ~/.aws/config")
-	}
-	return nil, hint.With(fmt.Errorf("%w: no S3 credentials found", ErrConfig),
-		"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or --s3-profile, or give the machine a role")
 }

@@ -142,6 +142,21 @@ func TestErrorsAreInTheOperatorsWords(t *testing.T) {
 // front is a proxy before the real server that may answer by itself.
 func front(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter, r *http.Request) (handled bool)) string {
 	t.Helper()
+	srv := httptest.NewServer(fronting(t, server, first))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// frontTLS is front over TLS, with a certificate that nobody knows.
+func frontTLS(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter, r *http.Request) (handled bool)) string {
+	t.Helper()
+	srv := httptest.NewTLSServer(fronting(t, server, first))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func fronting(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter, r *http.Request) (handled bool)) http.Handler {
+	t.Helper()
 	target, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -150,13 +165,11 @@ func front(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter
 		r.SetURL(target)
 		r.Out.Host = r.In.Host // it is signed
 	}}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !first(w, r) {
 			pass.ServeHTTP(w, r)
 		}
-	}))
-	t.Cleanup(srv.Close)
-	return srv.URL
+	})
 }
 
 // k3s-io/k3s#13087: an upload is tried again.
@@ -257,7 +270,7 @@ func TestServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 			name, value, _ := strings.Cut(header, ": ")
 			var mu sync.Mutex
 			seen := map[string]bool{}
-			opts := quick(front(t, server, func(_ http.ResponseWriter, r *http.Request) bool {
+			opts := quick(frontTLS(t, server, func(_ http.ResponseWriter, r *http.Request) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -268,7 +281,7 @@ func TestServerSideEncryptionIsAskedForOnEveryUpload(t *testing.T) {
 				}
 				return false
 			}))
-			opts.SSE = sse
+			opts.SSE, opts.InsecureSkipVerify = sse, true
 			s := open(t, bucketURL(t, server)+"sse/", opts)
 			for _, n := range []int{1, store.MinPartSize + 1} {
 				_, _ = s.Put(t.Context(), "x", bytes.NewReader(make([]byte, n)), store.PutOptions{PartSize: store.MinPartSize})

@@ -29,7 +29,7 @@ func cause(err error) error {
 // passing reports whether a request that failed so may succeed when repeated.
 func passing(err error) bool {
 	if errors.Is(err, ErrForeign) {
-		return true
+		return !errors.Is(err, errRefusedInItsPlace)
 	}
 	resp, ok := errors.AsType[minio.ErrorResponse](err)
 	if ok && resp.StatusCode != 0 && resp.StatusCode != http.StatusOK {
@@ -53,12 +53,24 @@ func passing(err error) bool {
 	if dns, isDNS := errors.AsType[*net.DNSError](err); isDNS && dns.IsNotFound {
 		return false
 	}
-	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	if strings.Contains(err.Error(), plainAnswer) || speaksTLS(err) || errors.Is(err, ErrProxy) {
 		return false
 	}
 	_, network := errors.AsType[net.Error](err)
 	return network || errors.Is(err, errStalled) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, context.DeadlineExceeded)
+}
+
+// plainAnswer is what Go's client says of a server without TLS.
+const plainAnswer = "server gave HTTP response to HTTPS client"
+
+// errSpeaksTLS tells of a port that wants TLS and was spoken to without.
+var errSpeaksTLS = errors.New("it wants TLS, and the request came without")
+
+// speaksTLS reports whether a server wants TLS: it says so, or it answers with an
+// alert of TLS (content type 21, version 3; RFC 8446, 5.1).
+func speaksTLS(err error) bool {
+	return errors.Is(err, errSpeaksTLS) || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
 // refusesChecksum reports whether a store that does not know a checksum may
@@ -195,7 +207,16 @@ func (s *S3) explainNetwork(what string, err error) error {
 	if next := certificate(err); next != "" {
 		return hint.With(wrapped, "%s", next)
 	}
-	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	if errors.Is(err, ErrProxy) {
+		return hint.With(wrapped, "check --s3-proxy, or HTTPS_PROXY and NO_PROXY in the environment: the proxy must let through to that host")
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
+		return hint.With(wrapped, "it is the proxy that cannot be reached: check --s3-proxy, or HTTPS_PROXY and NO_PROXY in the environment")
+	}
+	if speaksTLS(err) {
+		return hint.With(wrapped, "the store speaks TLS: write --s3-endpoint https://%s", s.core.EndpointURL().Host)
+	}
+	if strings.Contains(err.Error(), plainAnswer) {
 		return hint.With(wrapped, "the store speaks plain HTTP: write --s3-endpoint http://%s", s.core.EndpointURL().Host)
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {

@@ -10,8 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
+
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // errStalled is the cause of a request that was given up because no byte moved.
@@ -19,7 +20,8 @@ var errStalled = errors.New("the connection stalled")
 
 const (
 	dialTimeout     = 10 * time.Second
-	metadataTimeout = 5 * time.Second // the machine's own metadata service answers at once or is not there
+	metadataTimeout = 15 * time.Second // a token service may be far
+	ownDialTimeout  = 2 * time.Second  // the machine's own metadata service answers at once or is not there
 	socketBuffer    = 128 << 10
 	// completePatience multiplies the stall timeout where a store joins parts: it
 	// may say nothing for minutes.
@@ -55,7 +57,8 @@ func newTransport(opts S3Options) (*transport, error) {
 		WriteBufferSize:     socketBuffer,
 		ReadBufferSize:      socketBuffer,
 		// A store that compresses on the way makes lengths meaningless.
-		DisableCompression: true,
+		DisableCompression:     true,
+		OnProxyConnectResponse: proxyRefuses,
 	}}, nil
 }
 
@@ -83,8 +86,19 @@ func environmentProxy(req *http.Request) (*url.URL, error) {
 	return u, nil
 }
 
+// ErrProxy tells that the proxy, and not the store, is what failed.
+var ErrProxy = errors.New("the proxy refuses to connect")
+
+// proxyRefuses says what a proxy answered that does not let a connection through.
+func proxyRefuses(_ context.Context, proxy *url.URL, req *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("%w: %s answers %s to the wish for %s", ErrProxy, proxy.Host, resp.Status, req.URL.Host)
+}
+
 func readCA(name string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(name)
+	pem, err := regular.ReadFile(name, maxCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: read CA file: %w", ErrConfig, err)
 	}
@@ -96,14 +110,6 @@ func readCA(name string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%w: %s holds no PEM certificate", ErrConfig, name)
 	}
 	return pool, nil
-}
-
-// metadataClient serves the look-up of a machine's role.
-func (t *transport) metadataClient() *http.Client {
-	next := t.next.Clone()
-	next.Proxy = nil
-	next.DialContext = (&net.Dialer{Timeout: 2 * time.Second}).DialContext
-	return &http.Client{Transport: next, Timeout: metadataTimeout}
 }
 
 // RoundTrip implements http.RoundTripper.
