@@ -123,23 +123,31 @@ func TestCredentialsSayWhyTheyAreNotThere(t *testing.T) {
 	}{
 		"nothing at all": {nil, "", store.S3Options{}, []string{"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not both set", "the role of this machine or pod"}},
 		"a pod identity that is refused": {
-			map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": pod.URL + "/v1", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "pod-token"}, "", store.S3Options{},
+			map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": pod.URL + "/v1", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "pod-token"},
+			"",
+			store.S3Options{},
 			[]string{"the role of this machine or pod", "403"},
 		},
 		"a pod identity without its token": {
-			map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": pod.URL + "/v1", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/nowhere/token"}, "", store.S3Options{},
+			map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": pod.URL + "/v1", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/nowhere/token"},
+			"",
+			store.S3Options{},
 			[]string{"/nowhere/token", "no such file"},
 		},
 		"a web identity without its token": {
-			map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token", "AWS_ROLE_ARN": "arn:aws:iam::1:role/x", "AWS_REGION": "eu-west-1"}, "", store.S3Options{},
+			map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token", "AWS_ROLE_ARN": "arn:aws:iam::1:role/x", "AWS_REGION": "eu-west-1"},
+			"",
+			store.S3Options{},
 			[]string{"/nowhere/token", "no such file"},
 		},
 		"a token service behind a proxy that refuses": {
-			map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "TOKEN", "AWS_ROLE_ARN": "arn:aws:iam::1:role/x", "AWS_REGION": "eu-west-1"}, "", store.S3Options{Proxy: proxy.URL},
+			map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "TOKEN", "AWS_ROLE_ARN": "arn:aws:iam::1:role/x", "AWS_REGION": "eu-west-1"},
+			"",
+			store.S3Options{Proxy: proxy.URL},
 			[]string{"sts.eu-west-1.amazonaws.com", "the proxy refuses to connect", "403"},
 		},
-		"a profile with a role": {nil, "[default]\nrole_arn = arn:aws:iam::1:role/x\n", store.S3Options{}, []string{"role_arn is not followed"}},
-		"the profile asked for": {nil, "[backup]\nrole_arn = arn:aws:iam::1:role/x\n", store.S3Options{Profile: "backup"}, []string{`profile "backup"`, "role_arn is not followed"}},
+		"a profile with a role":       {nil, "[default]\nrole_arn = arn:aws:iam::1:role/x\n", store.S3Options{}, []string{"role_arn is not followed"}},
+		"the profile asked for":       {nil, "[backup]\nrole_arn = arn:aws:iam::1:role/x\n", store.S3Options{Profile: "backup"}, []string{`profile "backup"`, "role_arn is not followed"}},
 		"a profile that is not there": {nil, "[default]\n", store.S3Options{Profile: "backup"}, []string{`profile "backup"`, "does not exist"}},
 		"a process that fails":        {nil, "[backup]\ncredential_process = /bin/sh -c false\n", store.S3Options{Profile: "backup"}, []string{"exit status 1"}},
 	} {
