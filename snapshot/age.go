@@ -88,14 +88,28 @@ func Age(ctx context.Context, repo store.Store, cluster string, limit, verifiedL
 		unread = append(unread, unreadRecords(all)...)
 	}
 	f := &Freshness{MaxSeconds: limit.Seconds(), VerifiedMaxSeconds: verifiedLimit.Seconds()}
-	for _, b := range younger {
-		if !b.unread {
-			f.Notes = append(f.Notes, fmt.Sprintf("backup %s does not count: %s", b.Name, b.Problem))
-		}
-	}
+	f.noteUnusable(younger)
 	err = f.judge(judgeAge("good backup", good, limit, now).unless(unread),
 		judgeAge("verified backup", proven, verifiedLimit, now).unless(unread))
 	return f, err
+}
+
+// noteUnusable tells of backups that do not count, of many the youngest.
+func (f *Freshness) noteUnusable(younger []*Backup) {
+	var some []*Backup
+	for _, b := range younger {
+		if !b.unread {
+			some = append(some, b)
+		}
+	}
+	if len(some) == 0 {
+		return
+	}
+	note := fmt.Sprintf("backup %s does not count: %s", some[0].Name, some[0].Problem)
+	if len(some) > 1 {
+		note += fmt.Sprintf(" (and %d others)", len(some)-1)
+	}
+	f.Notes = append(f.Notes, note)
 }
 
 // provenTries bounds how many backups with a verification are read to find the

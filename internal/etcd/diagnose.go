@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
+	"github.com/etcdkit/etcdkit/internal/regular"
 )
 
 // probeTimeout bounds the look at one endpoint: all are looked at side by side.
@@ -260,13 +261,16 @@ func (c Config) explainTLS(err error) error {
 	return fmt.Errorf("tls handshake: %w", err)
 }
 
+// maxCAFile bounds what is read as authorities.
+const maxCAFile = 16 << 20
+
 // emptyCA reports whether the CA file has nothing that the client could trust,
 // which it accepts without a word.
 func (c Config) emptyCA() bool {
 	if c.TLS.CACert == "" {
 		return false
 	}
-	b, err := os.ReadFile(c.TLS.CACert)
+	b, err := regular.ReadFile(c.TLS.CACert, maxCAFile)
 	return err == nil && !x509.NewCertPool().AppendCertsFromPEM(b)
 }
 

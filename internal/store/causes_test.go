@@ -46,7 +46,7 @@ func TestWhoRefusesIsNamed(t *testing.T) {
 		hint  string
 		quiet string // what must not be said
 	}{
-		"a proxy that forbids the host":  {store.S3Options{Endpoint: "https://s3.example", Proxy: refusing(403, page)}, store.ErrProxy, "403 Forbidden", "--s3-proxy", "s3:"},
+		"a proxy that forbids the host":  {store.S3Options{Endpoint: "https://s3.example", Proxy: refusing(403, page)}, store.ErrProxy, "403 Forbidden to the wish for s3.example:443", "--s3-proxy", "s3:"},
 		"a proxy that wants a password":  {store.S3Options{Endpoint: "https://s3.example", Proxy: refusing(407, "")}, store.ErrProxy, "407", "--s3-proxy", "s3:"},
 		"a proxy that is not there":      {store.S3Options{Endpoint: "https://s3.example", Proxy: "http://127.0.0.1:1"}, store.ErrUnreachable, "proxyconnect", "it is the proxy", "s3:"},
 		"a proxy's page in its place":    {store.S3Options{Endpoint: "http://s3.example", Proxy: refusing(403, page)}, store.ErrForeign, "HTTP 403, text/html", "--s3-proxy", "s3:"},
@@ -80,6 +80,21 @@ func TestWhoRefusesIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A proxy that fails, and does not refuse, is asked again.
+func TestAProxyThatFailsIsAskedAgain(t *testing.T) {
+	setCredentials(t)
+	var asked atomic.Int32
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(proxy.Close)
+	_, err := open(t, "s3://bkt/", store.S3Options{Endpoint: "https://s3.example", Proxy: proxy.URL, RetryFor: time.Second}).List(t.Context(), "")
+	if !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "503") || asked.Load() < 2 {
+		t.Errorf("asked %d times, %v", asked.Load(), err)
 	}
 }
 

@@ -207,7 +207,7 @@ func (s *S3) explainNetwork(what string, err error) error {
 	if next := certificate(err); next != "" {
 		return hint.With(wrapped, "%s", next)
 	}
-	if errors.Is(err, ErrProxy) {
+	if errors.Is(err, ErrProxy) || errors.Is(err, errProxyFails) {
 		return hint.With(wrapped, "check --s3-proxy, or HTTPS_PROXY and NO_PROXY in the environment: the proxy must let through to that host")
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {

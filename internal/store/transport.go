@@ -86,15 +86,23 @@ func environmentProxy(req *http.Request) (*url.URL, error) {
 	return u, nil
 }
 
-// ErrProxy tells that the proxy, and not the store, is what failed.
+// ErrProxy tells that the proxy, and not the store, is what refuses.
 var ErrProxy = errors.New("the proxy refuses to connect")
 
+// errProxyFails is a proxy that cannot connect now.
+var errProxyFails = errors.New("the proxy cannot connect")
+
 // proxyRefuses says what a proxy answered that does not let a connection through.
+// One that failed, or found nobody, may do better the next time.
 func proxyRefuses(_ context.Context, proxy *url.URL, req *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	return fmt.Errorf("%w: %s answers %s to the wish for %s", ErrProxy, proxy.Host, resp.Status, req.URL.Host)
+	kind := ErrProxy
+	if resp.StatusCode >= http.StatusInternalServerError {
+		kind = errProxyFails
+	}
+	return fmt.Errorf("%w: %s answers %s to the wish for %s", kind, proxy.Host, resp.Status, req.Host)
 }
 
 func readCA(name string) (*x509.CertPool, error) {
