@@ -57,7 +57,7 @@ func (noLock) Release(context.Context) error { return nil }
 
 // The whole way out of NOSPACE (etcd-io/etcd#9992, #16779): compaction and
 // disarming alone do not do, the space must be given back first.
-func TestE39RecoverFromAQuotaUsedUp(t *testing.T) {
+func TestRecoverFromAQuotaUsedUp(t *testing.T) {
 	t.Parallel()
 	cluster, client := full(t)
 	tools := recoverTools(t, cluster)

@@ -9,7 +9,7 @@ import (
 // Bounds of an examination of a stream.
 const (
 	// streamMemory bounds what is kept of a database on its way. It is enough for
-	// about two gibibytes.
+	// about one gibibyte.
 	streamMemory = 48 << 20
 	streamPiece  = 256 << 10
 	streamPieces = 4

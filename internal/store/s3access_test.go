@@ -127,7 +127,7 @@ func TestAStoreWithACertificateOfOnesOwnAuthority(t *testing.T) {
 
 // k3s-io/k3s#8918; rancher/rke2#1698: a wrong key is a clean error
 // that shows no secret.
-func TestE100AWrongSecretIsACleanErrorThatShowsNoSecret(t *testing.T) {
+func TestAWrongSecretIsACleanErrorThatShowsNoSecret(t *testing.T) {
 	server := startS3(t)
 	location := bucketURL(t, server)
 	const wrong = "wrong-secret-of-the-test"
