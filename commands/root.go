@@ -29,7 +29,9 @@ type program struct {
 // Main runs the program that args[0] names and returns its exit code.
 func Main(ctx context.Context, args []string, env *cli.Env) int {
 	p := programFor(args[0], env, args[1:])
-	cobra.EnablePrefixMatching = true // "mem li" for "member list", as upstream
+	if !cobra.EnablePrefixMatching { // a global that others read meanwhile: set once, at the start
+		cobra.EnablePrefixMatching = true // "mem li" for "member list", as upstream
+	}
 	p.root.SetArgs(args[1:])
 	if !p.killed {
 		var stop context.CancelFunc

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/etcdkit/etcdkit/commands"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(commands.Main(context.Background(), config.TakeArgs(), env))
 	}
 	programs := map[string]func(){"etcdkit": run, "etcdctl": run, "etcdutl": run}
+	cobra.EnablePrefixMatching = true // before tests run side by side that read it
 	if programs[filepath.Base(os.Args[0])] == nil {
 		process.HeedSignals()
 	}

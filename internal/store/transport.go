@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/regular"
@@ -131,7 +132,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.timer = time.AfterFunc(idle, func() { cancel(errStalled) })
 	req = req.WithContext(ctx)
 	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &sending{ReadCloser: req.Body, watch: w}
+		body := &sending{ReadCloser: req.Body, watch: w}
+		defer body.end()
+		req.Body = body
 	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
@@ -168,15 +171,34 @@ func (w *watch) stop() {
 }
 
 // sending is a request body: between two reads the network takes the bytes, so
-// the watch runs all the time.
+// the watch runs all the time. Where the answer comes early, the transport goes on
+// to read the body after the request has returned, and what was in it may be filled
+// anew by then: nothing is read any more once it has ended.
 type sending struct {
 	io.ReadCloser
 	watch *watch
+
+	mu    sync.Mutex
+	ended bool
 }
 
+// errAnswered ends the reading of a body that was answered before its end.
+var errAnswered = errors.New("the request has been answered")
+
 func (s *sending) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return 0, errAnswered
+	}
 	s.watch.timer.Reset(s.watch.idle)
 	return s.ReadCloser.Read(p)
+}
+
+func (s *sending) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
 }
 
 // receiving is a response body: between two reads the caller works on what it
