@@ -29,12 +29,10 @@ type repoFlags struct {
 	store.S3Options
 	encryptTo []string
 	identity  []string
-	trust     []string
-	signWith  string
-	signPass  string
-	keep      keepFlags
-	set       *pflag.FlagSet
-	prefix    string // of the flags
+	signFlags
+	keep   keepFlags
+	set    *pflag.FlagSet
+	prefix string // of the flags
 }
 
 // bindS3 defines how to reach a bucket; prefix tells the flags of a second
@@ -68,70 +66,6 @@ func (f *repoFlags) bindEncryption() {
 	f.set.StringSliceVar(&f.encryptTo, "encrypt-to", nil, "age recipient to encrypt to, or a file of them; may be repeated")
 	config.Env(f.set, "encrypt-to")
 }
-
-// bindTrust defines whose signatures count.
-func (f *repoFlags) bindTrust() {
-	f.set.StringSliceVar(&f.trust, "trust", nil, "minisign public key, or a file of them: only backups that one of them signed count; may be repeated")
-	config.Env(f.set, "trust")
-}
-
-// bindSigning defines who signs what is stored.
-func (f *repoFlags) bindSigning() {
-	f.set.StringVar(&f.signWith, "sign-with", "", "file with a minisign secret key that signs what is stored")
-	f.set.StringVar(&f.signPass, "sign-password-file", "", "file with the password of the key of --sign-with")
-	config.Env(f.set, "sign-with")
-	config.Env(f.set, "sign-password-file")
-}
-
-// signing reads the keys. What is signed with one that is not trusted would be
-// refused by the next command.
-func (f *repoFlags) signing(a *app.App) (s snapshot.Signing, err error) {
-	for _, value := range f.trust {
-		raw := []byte(value)
-		if !isPublicKey(value) {
-			if raw, err = a.ReadFile(value, cli.MaxSecretFile); err != nil {
-				return s, cli.Usage(hint.With(fmt.Errorf("--trust: %w", err), "a public key begins with RW, anything else is a file of them"))
-			}
-		}
-		keys, err := snapshot.ParseTrust(raw)
-		if err != nil {
-			return s, cli.Usage(fmt.Errorf("--trust %s: %w", value, err))
-		}
-		s.Trust = append(s.Trust, keys...)
-	}
-	if f.signWith == "" {
-		if f.signPass != "" {
-			return s, cli.Usagef("--sign-password-file is for --sign-with, which is not given")
-		}
-		return s, nil
-	}
-	raw, err := a.ReadFile(f.signWith, cli.MaxSecretFile)
-	if err != nil {
-		return s, cli.Usage(fmt.Errorf("--sign-with: %w", err))
-	}
-	password := []byte{}
-	if f.signPass != "" {
-		if password, err = a.ReadFile(f.signPass, cli.MaxSecretFile); err != nil {
-			return s, cli.Usage(fmt.Errorf("--sign-password-file: %w", err))
-		}
-	}
-	if s.Key, err = snapshot.ParseSigningKey(raw, strings.TrimRight(string(password), "\r\n")); err != nil {
-		return s, cli.Usage(fmt.Errorf("--sign-with %s: %w", f.signWith, err))
-	}
-	if !s.TrustsItself() {
-		return s, cli.Usage(hint.With(errors.New("--trust does not name the key of --sign-with, so what is stored would not be trusted"),
-			"add its public key to --trust"))
-	}
-	return s, nil
-}
-
-// isPublicKey reports whether a value is a public key of minisign, and no file.
-func isPublicKey(value string) bool {
-	return len(value) == publicKeyLength && strings.HasPrefix(value, "RW")
-}
-
-// publicKeyLength is that of a public key of minisign in base64: 42 bytes.
-const publicKeyLength = 56
 
 // checkRepositories refuses values that the flags of a repository refuse. Other
 // commands find them only when they use the repository.
@@ -248,6 +182,24 @@ func (f *repoFlags) existing(ctx context.Context, a *app.App, location string) (
 		return nil, hint.With(fmt.Errorf("%s is a file, not a repository", location), "REPO is a folder, s3://BUCKET/PREFIX/ or @NAME")
 	}
 	return repo, nil
+}
+
+// openSource opens the snapshot that source names, with the keys that the flags
+// name.
+func (f *repoFlags) openSource(ctx context.Context, a *app.App, source string, opts snapshot.OpenOptions) (*snapshot.Opened, error) {
+	location, err := f.locate(a, source, "")
+	if err != nil {
+		return nil, err
+	}
+	if opts.Identities, err = f.identities(a); err != nil {
+		return nil, err
+	}
+	if opts.Signing, err = f.signing(a); err != nil {
+		return nil, err
+	}
+	opts.OpenStore = func(ctx context.Context, location string) (store.Store, error) { return f.open(ctx, a, location) }
+	o, err := snapshot.OpenSource(ctx, location, opts)
+	return o, storeKind(err)
 }
 
 // storeKind gives errors of backups and their stores their exit code.

@@ -18,7 +18,6 @@ import (
 	"github.com/etcdkit/etcdkit/internal/kube"
 	"github.com/etcdkit/etcdkit/internal/regular"
 	"github.com/etcdkit/etcdkit/internal/scratch"
-	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/secrets"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
@@ -184,24 +183,9 @@ func isEncoded(name string) bool {
 
 // scanBackup decodes a backup into a file that has no name, and scans that.
 func (f *secretsFlags) scanBackup(ctx context.Context, a *app.App, opts secrets.Options, source string) (r *secrets.Report, err error) {
-	location, err := f.locate(a, source, "")
+	backup, err := f.openSource(ctx, a, source, snapshot.OpenOptions{AnyTrailer: true, AnyQuorum: true})
 	if err != nil {
 		return nil, err
-	}
-	ids, err := f.identities(a)
-	if err != nil {
-		return nil, err
-	}
-	signing, err := f.signing(a)
-	if err != nil {
-		return nil, err
-	}
-	backup, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
-		Identities: ids, AnyTrailer: true, AnyQuorum: true, Signing: signing,
-		OpenStore: func(ctx context.Context, location string) (store.Store, error) { return f.open(ctx, a, location) },
-	})
-	if err != nil {
-		return nil, storeKind(err)
 	}
 	defer func() { err = errors.Join(err, backup.Close()) }()
 	for _, note := range backup.Notes {

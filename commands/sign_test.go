@@ -11,8 +11,8 @@ import (
 	"aead.dev/minisign"
 )
 
-// keyFiles writes a pair of minisign keys into a folder: NAME.key, NAME.pub, and
-// NAME.locked with NAME.password. It returns the public key as one line.
+// keyFiles writes a pair of minisign keys into a folder: NAME.key and NAME.pub. It
+// returns the public key as one line.
 func keyFiles(t *testing.T, dir, name string) string {
 	t.Helper()
 	public, private, err := minisign.GenerateKey(rand.Reader)

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdkit/etcdkit/commands/app"
-	"github.com/etcdkit/etcdkit/internal/store"
 	"github.com/etcdkit/etcdkit/snapshot"
 )
 
@@ -31,25 +30,7 @@ func (s *restoreSources) Bind(cmd *cobra.Command) {
 // Open opens a backup, or a file that is compressed, encrypted, or has a
 // manifest beside it.
 func (s *restoreSources) Open(ctx context.Context, source string, anyTrailer bool) (*snapshot.Opened, error) {
-	location, err := s.repo.locate(s.a, source, "")
-	if err != nil {
-		return nil, err
-	}
-	ids, err := s.repo.identities(s.a)
-	if err != nil {
-		return nil, err
-	}
-	signing, err := s.repo.signing(s.a)
-	if err != nil {
-		return nil, err
-	}
-	o, err := snapshot.OpenSource(ctx, location, snapshot.OpenOptions{
-		Identities: ids, AnyQuorum: s.anyQuorum, OlderOK: s.olderOK, AnyTrailer: anyTrailer, Signing: signing,
-		OpenStore: func(ctx context.Context, location string) (store.Store, error) {
-			return s.repo.open(ctx, s.a, location)
-		},
-	})
-	return o, storeKind(err)
+	return s.repo.openSource(ctx, s.a, source, snapshot.OpenOptions{AnyQuorum: s.anyQuorum, OlderOK: s.olderOK, AnyTrailer: anyTrailer})
 }
 
 // Signing returns whose signatures a source must have.

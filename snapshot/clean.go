@@ -168,21 +168,9 @@ func (c *cleaner) deleting(key string) bool {
 
 // loneSignatures returns the signatures of what the listing does not show.
 func (c *cleaner) loneSignatures() (lone []store.Object) {
-	there := map[string]bool{}
-	for _, o := range c.manifests {
-		there[o.cluster+"/"+o.base+manifestSuffix] = true
-	}
-	for _, o := range c.seen {
-		there[o.cluster+"/"+o.base+seenSuffix] = true
-	}
-	for _, keys := range c.records {
-		for _, key := range keys {
-			there[key] = true
-		}
-	}
 	for _, signatures := range c.signatures {
 		for _, o := range signatures {
-			if !there[strings.TrimSuffix(o.Key, signatureSuffix)] {
+			if !c.keys[strings.TrimSuffix(o.Key, signatureSuffix)] {
 				lone = append(lone, o)
 			}
 		}

@@ -27,6 +27,7 @@ type listing struct {
 	manifests, seen []object                  // oldest first
 	records         map[string][]string       // keys, by base name
 	signatures      map[string][]store.Object // by the base name of what they sign
+	keys            map[string]bool           // of everything that this program wrote
 	data            map[string]store.Object   // by key
 }
 
@@ -42,9 +43,10 @@ func readListing(ctx context.Context, repo store.Store, cluster string) (*listin
 }
 
 func newListing(repo store.Store, objects []store.Object) *listing {
-	l := &listing{repo: repo, records: map[string][]string{}, signatures: map[string][]store.Object{}, data: map[string]store.Object{}}
+	l := &listing{repo: repo, records: map[string][]string{}, signatures: map[string][]store.Object{}, keys: map[string]bool{}, data: map[string]store.Object{}}
 	for _, o := range objects {
 		name, ok := parseKey(o.Key)
+		l.keys[o.Key] = ok
 		switch {
 		case !ok:
 		case name.kind == kindManifest:

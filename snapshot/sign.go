@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"aead.dev/minisign"
@@ -49,15 +50,8 @@ func (s Signing) Trusting() bool { return len(s.Trust) > 0 }
 
 // TrustsItself reports whether what is signed here is trusted here.
 func (s Signing) TrustsItself() bool {
-	if s.Key == nil {
-		return !s.Trusting()
-	}
-	for _, key := range s.Trust {
-		if key.Equal(s.Key.Public()) {
-			return true
-		}
-	}
-	return !s.Trusting()
+	return !s.Trusting() ||
+		s.Key != nil && slices.ContainsFunc(s.Trust, func(key minisign.PublicKey) bool { return key.Equal(s.Key.Public()) })
 }
 
 // ParseSigningKey reads a secret key in minisign's format; password is for one
@@ -115,6 +109,17 @@ func (s Signing) sign(name string, raw []byte) ([]byte, error) {
 // keyID names a key as minisign does.
 func keyID(id uint64) string { return fmt.Sprintf("key %016X", id) }
 
+// checkRead is check for a signature that was read with an error, or without.
+func (s Signing) checkRead(name string, raw, signature []byte, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrNotExist):
+		return fmt.Errorf("%w: %s has no signature", ErrUntrusted, name)
+	case err != nil:
+		return fmt.Errorf("read signature: %w", err)
+	}
+	return s.check(name, raw, signature)
+}
+
 // check fails with ErrUntrusted unless one of the trusted keys signed raw under
 // that name.
 func (s Signing) check(name string, raw, signature []byte) error {
@@ -143,13 +148,7 @@ func (s Signing) checkFile(name string, raw []byte) error {
 		return nil
 	}
 	signature, err := regular.ReadFile(name+signatureSuffix, maxSignature)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: %s has no signature", ErrUntrusted, name)
-	case err != nil:
-		return fmt.Errorf("read signature: %w", err)
-	}
-	return s.check(filepath.Base(name), raw, signature)
+	return s.checkRead(filepath.Base(name), raw, signature, err)
 }
 
 // Repository returns a repository in which every record that is stored gets its
@@ -220,24 +219,8 @@ func (s *signed) Get(ctx context.Context, key string) (io.ReadCloser, int64, err
 		return nil, 0, err
 	}
 	signature, err := readWhole(ctx, s.Store, key+signatureSuffix, maxSignature)
-	switch {
-	case errors.Is(err, store.ErrNotExist):
-		return nil, 0, fmt.Errorf("%w: %s has no signature", ErrUntrusted, path.Base(key))
-	case err != nil:
-		return nil, 0, fmt.Errorf("read signature: %w", err)
-	}
-	if err := s.check(path.Base(key), raw, signature); err != nil {
+	if err := s.checkRead(path.Base(key), raw, signature, err); err != nil {
 		return nil, 0, err
 	}
 	return io.NopCloser(bytes.NewReader(raw)), int64(len(raw)), nil
-}
-
-// SetLock protects an object; a record with its signature, without which it
-// counts for nothing.
-func (s *signed) SetLock(ctx context.Context, key string, l store.Lock) error {
-	err := s.Store.SetLock(ctx, key, l)
-	if err == nil && s.Key != nil && isRecord(key) {
-		err = s.Store.SetLock(ctx, key+signatureSuffix, l)
-	}
-	return err
 }

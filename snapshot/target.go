@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/etcdkit/etcdkit/internal/hint"
@@ -191,18 +192,16 @@ func (k *keeper) seen(ctx context.Context, m *Manifest) error {
 // data goes too.
 func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 	m := saved.Manifest
-	data := m.ClusterID + "/" + m.Data
 	err := error(nil)
 	if folder, ok := folderOf(k.repo); ok && k.opts.examineFile {
-		err = m.examine(ctx, folder.Path(data))
+		err = m.examine(ctx, folder.Path(m.ClusterID+"/"+m.Data))
 	}
 	if err == nil {
 		err = saved.setLineage(k.earlier)
 		saved.warnOfClocks(k.earlier.backups, k.opts.Now())
 	}
-	manifest := m.ClusterID + "/" + m.Name + manifestSuffix
 	if err == nil {
-		err = writeJSON(ctx, k.repo, manifest, m)
+		err = writeJSON(ctx, k.repo, m.ClusterID+"/"+m.Name+manifestSuffix, m)
 	}
 	if err == nil {
 		err = k.confirmStored(ctx, m)
@@ -211,22 +210,31 @@ func (k *keeper) keep(ctx context.Context, saved *Saved) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
 		errs := []error{err}
-		for _, key := range []string{manifest, manifest + signatureSuffix, data} {
-			if key != manifest+signatureSuffix || signs(k.repo) {
-				errs = append(errs, k.repo.Delete(ctx, key))
-			}
+		for _, key := range slices.Backward(k.objects(m)) {
+			errs = append(errs, k.repo.Delete(ctx, key))
 		}
 		return fmt.Errorf("save snapshot: %w", errors.Join(errs...))
 	}
 	if k.opts.Lock == (store.Lock{}) {
 		return nil
 	}
-	for _, key := range []string{data, manifest} {
+	for _, key := range k.objects(m) {
 		if err := k.repo.SetLock(ctx, key, k.opts.Lock); err != nil {
 			return fmt.Errorf("the backup %s is stored, but not protected: %w", m.Name, err)
 		}
 	}
 	return nil
+}
+
+// objects returns the keys of a backup's objects, in the order in which they are
+// stored.
+func (k *keeper) objects(m *Manifest) []string {
+	manifest := m.ClusterID + "/" + m.Name + manifestSuffix
+	keys := []string{m.ClusterID + "/" + m.Data, manifest}
+	if signs(k.repo) {
+		keys = slices.Insert(keys, 1, manifest+signatureSuffix)
+	}
+	return keys
 }
 
 // ErrNotStored tells that a store said it had stored what it has not.
@@ -235,12 +243,7 @@ var ErrNotStored = errors.New("the store has not what it said to have stored")
 // confirmStored looks at data and manifest once more: another host may have taken
 // the data for a leftover meanwhile, and not every store keeps what it accepts.
 func (k *keeper) confirmStored(ctx context.Context, m *Manifest) error {
-	names := []string{m.Data, m.Name + manifestSuffix}
-	if signs(k.repo) {
-		names = append(names, m.Name+manifestSuffix+signatureSuffix)
-	}
-	for _, name := range names {
-		key := m.ClusterID + "/" + name
+	for i, key := range k.objects(m) {
 		object, err := k.repo.Stat(ctx, key)
 		if errors.Is(err, store.ErrNotExist) {
 			if err = confirmAbsent(ctx, k.repo, []string{key}, true)[key]; err == nil {
@@ -255,7 +258,7 @@ func (k *keeper) confirmStored(ctx context.Context, m *Manifest) error {
 			return fmt.Errorf("%w: %s is missing", ErrNotStored, key)
 		case err != nil:
 			return fmt.Errorf("look at what was stored: %w", err)
-		case name == m.Data && object.Size != m.StoredBytes:
+		case i == 0 && object.Size != m.StoredBytes:
 			return fmt.Errorf("%w: %s has %d bytes instead of %d", ErrNotStored, key, object.Size, m.StoredBytes)
 		}
 	}
