@@ -60,12 +60,12 @@ func beginning(resp *http.Response) ([]byte, error) {
 	return begin, err
 }
 
-// errRefusedInItsPlace is ErrForeign of somebody who refuses: it does not pass.
+// errRefusedInItsPlace is an ErrForeign that refuses the request; a retry does not help.
 var errRefusedInItsPlace = fmt.Errorf("%w", ErrForeign)
 
-// refusesInItsPlace tells a refusal of somebody in front of the store, of a proxy
-// say, from one of the store, which comes as an error document. Where there is no
-// document nobody knows.
+// refusesInItsPlace detects a refusal by something in front of the store, such as a
+// proxy: a refusal by the store itself has an S3 error document as its body. An
+// empty body proves nothing and is left to the client.
 func refusesInItsPlace(req *http.Request, resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusProxyAuthRequired:
@@ -92,7 +92,7 @@ func kindOf(resp *http.Response) string {
 	return "without a type"
 }
 
-// wantsTLS knows the answers of Go's server and of nginx to a request without TLS.
+// wantsTLS recognizes the answers of Go's server and of nginx to a request without TLS.
 func wantsTLS(resp *http.Response) error {
 	begin, _ := beginning(resp)
 	text := strings.ToLower(string(begin))

@@ -22,7 +22,7 @@ import (
 	"github.com/etcdkit/etcdkit/internal/store"
 )
 
-// Whoever refuses is named, at once: none of these passes by itself.
+// The error names what refused, without a retry: these faults are not transient.
 func TestWhoRefusesIsNamed(t *testing.T) {
 	setCredentials(t)
 	const page = "<html><body>Blocked by policy</body></html>"

@@ -147,7 +147,7 @@ func front(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter
 	return srv.URL
 }
 
-// frontTLS is front over TLS, with a certificate that nobody knows.
+// frontTLS is front over TLS, with a self-signed certificate.
 func frontTLS(t *testing.T, server *s3test.Server, first func(w http.ResponseWriter, r *http.Request) (handled bool)) string {
 	t.Helper()
 	srv := httptest.NewTLSServer(fronting(t, server, first))

@@ -93,8 +93,8 @@ var ErrProxy = errors.New("the proxy refuses to connect")
 // errProxyFails is a proxy that cannot connect now.
 var errProxyFails = errors.New("the proxy cannot connect")
 
-// proxyRefuses says what a proxy answered that does not let a connection through.
-// One that failed, or found nobody, may do better the next time.
+// proxyRefuses returns an error for a proxy that did not open the connection. A
+// status of 500 or more is transient.
 func proxyRefuses(_ context.Context, proxy *url.URL, req *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
@@ -171,9 +171,9 @@ func (w *watch) stop() {
 }
 
 // sending is a request body: between two reads the network takes the bytes, so
-// the watch runs all the time. Where the answer comes early, the transport goes on
-// to read the body after the request has returned, and what was in it may be filled
-// anew by then: nothing is read any more once it has ended.
+// the watch runs all the time. If the answer comes early, the transport goes on
+// reading the body after the request has returned, while the caller refills the
+// buffer behind it. After end, Read fails.
 type sending struct {
 	io.ReadCloser
 	watch *watch
